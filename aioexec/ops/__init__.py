@@ -1,4 +1,5 @@
-"""Ops: definition, shape function, reference kernel, native form and gradient of each, and the functions that make its nodes.
+"""Ops: the definition, shape function, reference kernel, native form and gradient of each, and the functions that add its
+nodes.
 
-One package a topic. A package imports only those above it in the order of `tests/test_layers.py`.
+One package per topic. A package imports only those above it in the order of `tests/test_layers.py`.
 """

@@ -1,1 +1,1 @@
-"""Ops that make, rearrange, index, split and join tensors. Sparse tensors are in `sparse`, lists of tensors in `containers`."""
+"""Ops that create, rearrange, index, split and join tensors. Sparse tensors are in `sparse`, tensor lists in `containers`."""

@@ -1,4 +1,4 @@
-"""Ops that rearrange a tensor: reshape, transpose, tile, broadcast."""
+"""Ops that change the shape or layout of a tensor: reshape, squeeze, transpose, tile, broadcast."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from aioexec.shapes import Dims
 
 
 def to_shape_of(op: Operation, dy: Tensor) -> Tensor:
-    """A gradient reshaped to the first input of an op that only reshapes."""
+    """Reshape a gradient to the shape of the op's first input."""
     return apply_op("Reshape", dy, apply_op("Shape", op.inputs[0]))
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """A dimension number from 0 on.
+    """Return a dimension number in [0, rank).
 
     Raises:
-        GraphValueError: there is no such dimension.
+        GraphValueError: `axis` is not in [-rank, rank).
     """
     if not -rank <= axis < rank:
         raise GraphValueError(f"dimension {axis} is not in the range [{-rank}, {rank})")
@@ -50,7 +50,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def run_time(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a rule made for shapes speak at run time: what it says is wrong is an InvalidArgumentError."""
+    """Wrap a shape rule for use by kernels: its GraphValueError becomes an InvalidArgumentError."""
 
     def called(*arguments: Any) -> Any:
         try:
@@ -65,7 +65,7 @@ def run_time(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
-    """The result of a reshape: `wanted` has None for what is not known or to be inferred (-1)."""
+    """Return the shape after a reshape. In `wanted`, None stands for an unknown size or one to be inferred (-1)."""
     count = shapes.num_elements(dims)
     known = prod(dim for dim in wanted if dim is not None)
     missing = wanted.count(None)
@@ -98,12 +98,12 @@ def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     plain_dims = tuple(None if dim == -1 else dim for dim in dims)
     done = reshaped(context.inputs[0], plain_dims)
     if done is not None and None in done and shapes.is_fully_defined(context.inputs[0]):
-        return [tuple(0 if dim is None else dim for dim in done)]  # of no elements, none are left
+        return [tuple(0 if dim is None else dim for dim in done)]  # an empty tensor: infer 0
     return [done]
 
 
 def _infer(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
-    """Sizes known in part: one that is unknown may be anything unless it is the only one."""
+    """Infer the unknown size if it is the only one."""
     return reshaped(dims, wanted) if wanted.count(None) <= 1 else wanted
 
 
@@ -174,7 +174,7 @@ register(
 
 
 def squeezed(dims: tuple[int | None, ...], axes: Sequence[int]) -> Dims:
-    """A shape without its dimensions of 1, or without those at `axes`."""
+    """Return a shape without its dimensions of 1, or without those at `axes`."""
     if not axes:
         return None if None in dims else tuple(dim for dim in dims if dim != 1)
     dropped = {axis_of(axis, len(dims)) for axis in axes}
@@ -201,10 +201,10 @@ register(
 
 
 def permuted(dims: Dims, perm: Array | None) -> Dims:
-    """A shape whose dimensions are taken in the order of `perm`.
+    """Return a shape with its dimensions in the order of `perm`.
 
     Raises:
-        GraphValueError: it is no permutation of the dimensions.
+        GraphValueError: `perm` is not a permutation of the dimensions.
     """
     if perm is None:
         return None if dims is None else (None,) * len(dims)
@@ -288,7 +288,7 @@ def _tile(x: Array, multiples: Array) -> Array:
 
 
 def _tile_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """Split each dimension into (copies, size), and add up the copies."""
+    """Split each dimension into (copies, size), and sum over the copies."""
     x, multiples = op.inputs
     shape = apply_op("Shape", x, out_type=multiples.dtype.base_dtype)
     flat = convert_to_tensor([-1], dtypes.int32)
@@ -382,12 +382,12 @@ register(
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
-    """The elements of `tensor` in another shape; one size may be -1, what is left."""
+    """Reshape a tensor; one size of the new shape may be -1 and is then inferred."""
     return _typed(apply_op("Reshape", tensor, shape_argument(shape), name=name))
 
 
 def shape_argument(shape: Any) -> Any:
-    """A shape as an op takes it; an empty list is a shape, not floats."""
+    """Convert a shape to an argument of an op; an empty list becomes int32, not float32."""
     if isinstance(shape, shapes.TensorShape):
         shape = shape.as_list()
     if isinstance(shape, list | tuple) and not shape:
@@ -398,7 +398,7 @@ def shape_argument(shape: Any) -> Any:
 
 
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """`input` with a dimension of 1 put in at `axis`.
+    """Insert a dimension of 1 at `axis`.
 
     Raises:
         GraphValueError: both `axis` and its old name `dim` are given, or neither.
@@ -409,7 +409,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
 
 
 def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
-    """`input` without its dimensions of 1, or only without those in `axis`."""
+    """Remove the dimensions of 1, or only those in `axis`."""
     axes = squeeze_dims if axis is None else axis
     if axes is None:
         axes = []
@@ -417,7 +417,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
-    """`a` with its dimensions in the order of `perm`, by default reversed."""
+    """Permute the dimensions of `a` by `perm`; by default reverse their order."""
     with op_scope(name, "transpose", a) as scope:
         tensor = convert_to_tensor(a, name="a")
         op_type = "ConjugateTranspose" if conjugate and tensor.dtype.is_complex else "Transpose"
@@ -433,7 +433,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
 
 
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """`a` with its last two dimensions exchanged."""
+    """Exchange the last two dimensions of `a`."""
     tensor = convert_to_tensor(a, name="a")
     rank = len(shapes.with_rank_at_least(tensor.dims, 2) or ())
     if not rank:
@@ -442,12 +442,12 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
 
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
-    """`input` repeated `multiples[k]` times along dimension k."""
+    """Repeat `input` `multiples[k]` times along dimension k."""
     return _typed(apply_op("Tile", input, shape_argument(multiples), name=name))
 
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`input` broadcast to a shape."""
+    """Broadcast `input` to a shape."""
     return _typed(apply_op("BroadcastTo", input, shape_argument(shape), name=name))
 
 

@@ -1,4 +1,4 @@
-"""Bitcast: the same bytes as elements of another dtype."""
+"""Bitcast: reinterprets the bytes of a tensor as another dtype."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TYPES = (
 
 
 def _dims(dims: Dims, held: int, wanted: int) -> Dims:
-    """A last dimension is added for several small elements in a large one, and taken away where they become one.
+    """Return the shape: narrower elements add a last dimension, wider ones remove it.
 
     Raises:
-        GraphValueError: the last dimension does not make up one element.
+        GraphValueError: the last dimension does not have the bytes of one wider element.
     """
     if dims is None or held == wanted:
         return dims
@@ -70,5 +70,5 @@ register(
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
-    """The bytes of `input` as elements of another dtype; of another size, the last dimension goes or a new one comes."""
+    """Reinterpret the bytes of `input` as `type`; a narrower dtype adds a last dimension, a wider one removes it."""
     return apply_op("Bitcast", input, type=dtypes.as_dtype(type), name=name)

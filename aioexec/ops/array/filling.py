@@ -1,4 +1,4 @@
-"""Tensors made from little: constants, fills, zeros and ones, ranges, one-hot rows."""
+"""Ops that generate tensors: constants, fill, zeros and ones, ranges, one-hot rows."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ register(
 
 
 def dims_operand(context: ShapeContext, position: int) -> Dims:
-    """The shape an input spells out, as far as it is known.
+    """Return the shape that a shape operand holds, as far as it is known.
 
     Raises:
-        GraphValueError: it is no vector, or has a negative element.
+        GraphValueError: the operand is not a vector, or has a negative element.
     """
     value = context.value(position)
     if value is not None and (value.ndim > 1 or (value < 0).any()):
@@ -63,10 +63,10 @@ def dims_operand(context: ShapeContext, position: int) -> Dims:
 
 
 def shape_from(value: Array) -> tuple[int, ...]:
-    """A shape operand at run time.
+    """Return the shape that a shape operand holds; for kernels.
 
     Raises:
-        InvalidArgumentError: it is no vector, or has a negative element.
+        InvalidArgumentError: the operand is not a vector, or has a negative element.
     """
     dims = tuple(value.reshape(-1).tolist())
     if value.ndim > 1 or any(dim < 0 for dim in dims):
@@ -155,10 +155,10 @@ _LONGEST = 2**63 - 1
 
 
 def range_size(start: Any, limit: Any, delta: Any) -> int:
-    """How many elements a range has.
+    """Return the number of elements of a range.
 
     Raises:
-        InvalidArgumentError: it has no end.
+        InvalidArgumentError: delta is 0 or has the wrong sign, or the range is too long.
     """
     if delta == 0:
         raise InvalidArgumentError("Requires delta != 0: 0")
@@ -191,7 +191,7 @@ def _range_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _range(start: Array, limit: Array, delta: Array) -> Array:
     for name, value in (("start", start), ("limit", limit), ("delta", delta)):
-        if value.ndim > 1 or value.size != 1:  # a vector of one is taken for a scalar
+        if value.ndim > 1 or value.size != 1:  # a vector of one element is accepted as a scalar
             raise InvalidArgumentError(f"{name} must be a scalar, not shape {list(value.shape)}")
     first, step = start.item(), delta.item()
     count = range_size(first, limit.item(), step)
@@ -225,7 +225,7 @@ def _bind_range(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
 def _counting_launches(
     body: Any, inputs: Sequence[Spec], used: tuple[int, ...], output: Spec
 ) -> Launches | None:
-    """One launch of a loop over the elements of the output, given scalars."""
+    """Launch a loop over the elements of the output, with scalar operands."""
     if output.dtype.name not in _COUNTED:
         return None
     operands = (*(Operand("input", k) for k in used), Operand("output", 0))
@@ -261,7 +261,7 @@ def _linspace(start: Array, stop: Array, num: Array) -> Array:
 
 
 def evenly_spaced(start: Any, stop: Any, out: Any, count: int) -> int:
-    """From start to stop, both included; of one element the first."""
+    """Return `num` values from start to stop, both included; a single one is start."""
     first, last = float64(start[0]), float64(stop[0])
     step = (last - first) / max(count - 1, 1)
     for i in range(count):
@@ -373,22 +373,22 @@ register(
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
-    """A tensor of shape `dims` all of whose elements are `value`."""
+    """Create a tensor of shape `dims` filled with `value`."""
     return _typed(apply_op("Fill", dims, value, name=name))
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Zeros (empty strings, False) of a shape, which may be a tensor."""
+    """Create a tensor of zeros (empty strings, False); the shape may be a tensor."""
     return _filled(shape, dtype, name, "zeros", 0)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """Ones (True) of a shape, which may be a tensor."""
+    """Create a tensor of ones (True); the shape may be a tensor."""
     return _filled(shape, dtype, name, "ones", 1)
 
 
 LARGEST_CONSTANT = 1000
-"""Elements up to which zeros and ones become a constant of the graph."""
+"""Upper bound for the elements of zeros and ones that become a Const node."""
 
 
 def _filled(shape: Any, dtype: Any, name: str | None, default_name: str, number: int) -> Tensor:
@@ -408,12 +408,12 @@ def _filled(shape: Any, dtype: Any, name: str | None, default_name: str, number:
 
 
 def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
-    """Zeros of the shape of `tensor`, in its dtype or `dtype`."""
+    """Create zeros of the shape of `tensor`, with its dtype or `dtype`."""
     return _alike(tensor, dtype, name, "ZerosLike", zeros, optimize)
 
 
 def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
-    """Ones of the shape of `tensor`, in its dtype or `dtype`."""
+    """Create ones of the shape of `tensor`, with its dtype or `dtype`."""
     return _alike(tensor, dtype, name, "OnesLike", ones, optimize)
 
 
@@ -432,7 +432,7 @@ def _alike(tensor: Any, dtype: Any, name: str | None, op_type: str, maker: Any, 
 
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
-    """start, start + delta, … before limit; `range(n)` counts from 0.
+    """Create the sequence start, start + delta, … up to but not including limit; `range(n)` starts at 0.
 
     The dtype is `dtype`, or the widest of the arguments.
     """
@@ -456,7 +456,7 @@ def _named(start: Any, limit: Any, delta: Any) -> list[tuple[Any, str]]:
 
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
-    """num values from start to stop, evenly spaced, both included."""
+    """Create `num` evenly spaced values from start to stop, both included."""
     return _typed(apply_op("LinSpace", start, stop, num, name=name))
 
 
@@ -472,7 +472,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Rows of `depth` elements, `on_value` where the index points and `off_value` elsewhere; the new dimension is `axis`.
+    """Create rows of `depth` elements along a new dimension `axis`: `on_value` at the index, `off_value` elsewhere.
 
     The values default to 1 and 0 of `dtype`, which defaults to that of the values or float32.
     """

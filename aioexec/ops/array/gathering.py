@@ -1,4 +1,4 @@
-"""Rows by index: gather and scatter, coordinates of true elements, partitions and stitches."""
+"""Ops that select or update rows by index: gather and scatter, with single indices or coordinates; boolean_mask."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from aioexec.shapes import Dims
 OUTSIDE = ((InvalidArgumentError, "an index is outside of the dimension it points into"),)
 NUMBERS = ("float32", "float64", "int32", "int64")
 WIDTH = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
-"""The dtype rows are moved as: only its width matters."""
+"""The dtype as which elements are moved: only the width matters."""
 
 
 def check_indices(indices: Array, limit: int) -> None:
-    """Raise InvalidArgumentError unless all are in [0, limit)."""
+    """Raise InvalidArgumentError unless all indices are in [0, limit)."""
     bad = (indices < 0) | (indices >= limit)
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
@@ -56,7 +56,7 @@ def check_indices(indices: Array, limit: int) -> None:
 
 
 def gathered(params: Dims, indices: Dims, axis: int | None, batch_dims: int) -> Dims:
-    """The shape of params with dimension `axis` replaced by the dimensions of the indices, less the batch."""
+    """Return the shape of `params` with dimension `axis` replaced by the dimensions of the indices after the batch."""
     if params is None or indices is None or axis is None:
         return None
     k = axis_of(axis, len(params))
@@ -83,7 +83,7 @@ def _gather(params: Array, indices: Array, axis: int, batch_dims: int) -> Array:
 
 
 def gather_launch(params: Spec, indices: Spec, output: Spec, axis: int, batch: int) -> Launches | None:
-    """The native form of a gather of input 1 from input 0."""
+    """Return the native form of a gather of input 1 from input 0."""
     if not movable(output):
         return None
     if output.size == 0:
@@ -125,7 +125,7 @@ def _bind_gather(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 
 
 def _rows_gradient(params: Tensor, indices: Tensor, dy: Tensor) -> IndexedSlices:
-    """Of a gather along dimension 0: the rows of dy belong where they came from."""
+    """Return the gradient of a gather along dimension 0: the rows of dy as IndexedSlices of `params`."""
     shape = apply_op("Shape", params, out_type=dtypes.int32)
     count = apply_op("ExpandDims", apply_op("Size", indices), convert_to_tensor(0, dtypes.int32))
     tail = apply_op("StridedSlice", shape, *(constant(n, dtypes.int32, [1]) for n in (1, 0, 1)), end_mask=1)
@@ -148,10 +148,10 @@ def _gather_v2_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 
 def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, axis: Any, batch: Any) -> Tensor:
-    """Sum up the rows each index stands for, with the gathered dimension in front of all but the batch, and move it back.
+    """Return the gradient of a gather along `axis`: move it behind the batch dimensions, sum the rows per index, move it back.
 
-    `axis` and `batch` are numbers, or tensors where they are not known. Five sizes are all that matters of the shapes: those of
-    the batch, what is before the axis, the axis, the indices, and what is behind.
+    `axis` and `batch` are ints, or tensors if not static. The shapes are flattened to five sizes: the batch dimensions, those
+    before the axis, the axis, the indices, and those after the axis.
     """
     shape = apply_op("Shape", params)
     rank = apply_op("Size", shape) if params.dims is None else len(params.dims)
@@ -180,7 +180,7 @@ def _as_int32(axis: Any) -> Any:
 
 
 def _product(shape: Tensor, begin: Any, end: Any) -> Tensor:
-    """The number of elements of some of the dimensions."""
+    """Return the number of elements of a range of dimensions."""
     part = apply_op("StridedSlice", shape, [begin], [end], _vector([1]))
     return apply_op("Prod", part, _vector([0]))
 
@@ -237,7 +237,7 @@ def _gather_nd_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 BAD_INDICES_POLICIES = {"": False, "DEFAULT": False, "ERROR": False, "IGNORE": True}
-"""Whether coordinates outside are left out, by `bad_indices_policy`."""
+"""For each `bad_indices_policy`: whether coordinates out of bounds are ignored."""
 
 
 def ignores_bad_indices(context: KernelContext) -> bool:
@@ -252,10 +252,10 @@ def _is_outside(indices: Array, dims: Sequence[int]) -> Array:
 
 
 def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
-    """Coordinates into leading dimensions as numbers of rows.
+    """Convert coordinates into the leading dimensions to row numbers.
 
     Raises:
-        InvalidArgumentError: one is outside.
+        InvalidArgumentError: a coordinate is out of bounds.
     """
     bad = _is_outside(indices, dims)
     if bad.any():
@@ -291,7 +291,7 @@ def _gather_nd_kernel(context: KernelContext) -> Compute:
 
 
 def _flattening(indices: Spec, position: int, dims: Sequence[int]) -> list[Launch]:
-    """Rows that turn the coordinates of an input into row numbers (int64) in scratch 0."""
+    """Return launches that convert the coordinates of an input to row numbers (int64) in scratch 0."""
     depth = len(dims)
     count = prod(indices.shape[:-1])
     flat = Operand("scratch", 0)
@@ -384,7 +384,7 @@ def _bind_scatter_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
         return None
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
     if depth > len(output.shape) or updates.shape != (*indices.shape[:-1], *output.shape[depth:]):
-        return None  # the reference kernel says what is wrong
+        return None  # the reference kernel raises the error
     rows = [zeros_launch(output)]
     if updates.size:
         rows += _flattening(indices, 0, output.shape[:depth])
@@ -394,13 +394,13 @@ def _bind_scatter_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
 
 
 def zeros_launch(output: Spec) -> Launch | None:
-    """A row that clears an output."""
+    """Return a launch that fills an output with zeros; None if it has no elements."""
     strides = c_strides(output.shape, output.dtype.itemsize)
     return fill_launch(0, Operand("output", 0), strides, output.shape, output.dtype.name)
 
 
 def adding_launch(indices: Operand, kind: str, updates: int, output: Spec, words: tuple[int, ...]) -> Launch:
-    """A row that adds the rows of an input to those of an output that indices name."""
+    """Return a launch that adds the rows of an input to the rows of an output selected by `indices`."""
     name = output.dtype.name
     kernel = LoopKernel(scatter_add_rows, (kind, name, name), 4, 0)
     operands = (indices, Operand("input", updates), Operand("output", 0))
@@ -428,24 +428,24 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of `params` along `axis` (by default `batch_dims`) that `indices` name."""
+    """Gather the slices of `params` along `axis` (by default `batch_dims`) at `indices`."""
     if axis is None:
         axis = batch_dims
     if isinstance(axis, int) and axis == batch_dims == 0 and hasattr(params, "sparse_read"):
         return _typed(
             params.sparse_read(indices, name=name)
-        )  # of a resource variable only these rows are read
+        )  # of a resource variable only the selected rows are read
     tensor = convert_to_tensor(params, name="params")
     return _typed(apply_op("GatherV2", tensor, indices, axis, name=name, batch_dims=batch_dims))
 
 
 def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
-    """The slices of `params` at the coordinates that lie along the last dimension of `indices`."""
+    """Gather the slices of `params` at the coordinates in the last dimension of `indices`."""
     return _typed(apply_op("GatherNd", params, indices, name=name))
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Zeros of a shape, to which the updates are added at the coordinates in `indices`."""
+    """Create zeros of a shape and add the updates at the coordinates in `indices`."""
     positions = convert_to_tensor(indices)
     return _typed(
         apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name)
@@ -453,7 +453,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
-    """The elements, or slices from dimension `axis` on, of `tensor` where `mask` is true.
+    """Select the elements of `tensor`, or its slices from dimension `axis` on, where `mask` is true.
 
     Raises:
         GraphValueError: the mask is a scalar or of unknown rank, or does not fit the tensor.

@@ -1,4 +1,4 @@
-"""Compiled loops of the ops that pick rows by index."""
+"""Compiled loops of the gather and scatter ops."""
 
 from __future__ import annotations
 

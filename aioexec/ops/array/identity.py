@@ -1,4 +1,4 @@
-"""Ops that hand their input on: identities, placeholders, and what stops a gradient."""
+"""Ops that forward their input: identity, placeholders, gradient barriers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aioexec.shapes import Dims
 
 
 def alias_all(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Alias:
-    """Output k is the memory of input k."""
+    """Make output k an alias of input k."""
     return Alias(tuple(range(len(outputs))), (0,) * len(outputs))
 
 
@@ -109,7 +109,7 @@ def _with_default_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 register(
-    # stateful: what is fed takes the place of the input, so nothing may be concluded from the input while building
+    # stateful: a feed replaces the input, so no pass may fold the input into the output
     "PlaceholderWithDefault(input:dtype) -> (output:dtype) [dtype:type; shape:shape] {stateful}",
     shape=_with_default_shape,
     kernel=plain(_first),
@@ -122,7 +122,7 @@ register(
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that must be fed in every run that needs it."""
+    """Create a tensor that must be fed in every run that needs it."""
     dims = shapes.as_dims(shape)
     attrs = {"dtype": dtypes.as_dtype(dtype), "shape": dims}
     return (
@@ -131,12 +131,12 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """A tensor that may be fed, and else is `input`; `shape` says what may be fed."""
+    """Create a tensor whose value is `input` unless it is fed; feeds must be compatible with `shape`."""
     return _typed(apply_op("PlaceholderWithDefault", input, name=name, shape=shapes.TensorShape(shape)))
 
 
 def identity(input: Any, name: str | None = None) -> Any:
-    """A tensor with the value of `input`; of a reference, a snapshot."""
+    """Return a tensor with the value of `input`; for a reference, a snapshot."""
     if isinstance(input, IndexedSlices):
         values, indices = identity(input.values, name), identity(input.indices, name)
         shape = None if input.dense_shape is None else identity(input.dense_shape, name)
@@ -145,24 +145,24 @@ def identity(input: Any, name: str | None = None) -> Any:
 
 
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
-    """Tensors with the values of `input`, all available together."""
+    """Return tensors with the values of `inputs`, which become available together."""
     outputs = apply_list_op("IdentityN", list(input), name=name)
     assert isinstance(outputs, list)
     return outputs
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
-    """The value of `input`, which gradients take for a constant."""
+    """Return the value of `input`; gradients treat it as a constant."""
     return _typed(apply_op("StopGradient", input, name=name))
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
-    """The value of `input`; taking a gradient through it is an error."""
+    """Return the value of `input`; a gradient through it raises LookupError."""
     return _typed(apply_op("PreventGradient", input, name=name, message=message))
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """x, whose static shape is merged with `shape`.
+    """Return `x` with its static shape merged with `shape`.
 
     Raises:
         GraphValueError: the shapes contradict each other.

@@ -1,6 +1,6 @@
-"""Ops named after updates in place: memory without content, rows replaced or added to, tensors joined as rows.
+"""Ops named after in-place updates: Empty, InplaceUpdate and its like, and ParallelConcat.
 
-Values are never changed here: each of these makes a new tensor, which is what a program that uses them sees anyway.
+Values are never modified in place here: each op creates a new tensor, which no program can distinguish.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ register(
 
 
 def parallel_stack(values: Sequence[Any], name: str = "parallel_stack") -> Tensor:
-    """Tensors of one known shape as the rows of one tensor; not differentiable, unlike `stack`."""
+    """Stack tensors of one fully defined shape along a new first dimension; not differentiable, unlike `stack`."""
     with op_scope(name, "parallel_stack", values):
         tensors = convert_n_to_tensor(values)
         dims = (len(tensors), *(tensors[0].dims or ()))

@@ -1,4 +1,4 @@
-"""Ops that put tensors together and take them apart along a dimension: concat, split, stack, unstack."""
+"""Ops that join and divide tensors along a dimension: concat, split, stack, unstack."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from aioexec.shapes import Dims
 
 
 def joined(parts: Sequence[Dims], axis: Array | None) -> Dims:
-    """The shape of tensors put behind each other along a dimension.
+    """Return the shape of tensors concatenated along a dimension.
 
     Raises:
-        GraphValueError: they differ elsewhere, or there is no such dimension.
+        GraphValueError: other dimensions differ, or the axis is out of range.
     """
     ranks = {len(dims) for dims in parts if dims is not None}
     if len(ranks) > 1:
@@ -63,7 +63,7 @@ def joined(parts: Sequence[Dims], axis: Array | None) -> Dims:
 
 
 def _joined_shape(context: ShapeContext, position: int) -> Sequence[Dims]:
-    """The shape of all inputs but the one at this position, which is the dimension."""
+    """Return the shape of all inputs concatenated along the axis, which is the input at `position`."""
     inputs, axis = list(context.inputs), position % len(context.inputs)
     shapes.with_rank(inputs.pop(axis), 0)
     return [joined(inputs, context.value(axis))]
@@ -79,7 +79,7 @@ def _concat(axis: Array, values: Sequence[Array]) -> Array:
 
 
 def _bind_concat(axis: Spec, values: Sequence[tuple[int, Spec]], output: Spec) -> Launches | None:
-    """A copy for each input, into its part of the output."""
+    """Copy each input into its part of the output."""
     if axis.value is None or not movable(output):
         return None
     size = output.dtype.itemsize
@@ -94,7 +94,7 @@ def _bind_concat(axis: Spec, values: Sequence[tuple[int, Spec]], output: Spec) -
 
 
 def _concat_gradient(axis: Tensor, values: Sequence[Tensor], dy: Any) -> list[Any]:
-    """The part of dy that belongs to each value."""
+    """Return the part of dy that belongs to each value."""
     if isinstance(dy, IndexedSlices):
         dy = convert_to_tensor(dy)
     rank = next((len(tensor.dims) for tensor in values if tensor.dims is not None), None)
@@ -146,7 +146,7 @@ register(
 def _cut(
     k: int, source: Spec, position: int, sizes: Sequence[int], outputs: Sequence[Spec]
 ) -> Launches | Alias | None:
-    """Consecutive parts of input `position` along dimension k."""
+    """Return consecutive parts of input `position` along dimension k."""
     strides = c_strides(source.shape, source.dtype.itemsize)
     pieces, offset = [], 0
     for size in sizes:
@@ -208,10 +208,10 @@ register(
 
 
 def split_sizes(sizes: Sequence[int], whole: int) -> list[int]:
-    """Sizes of the parts, -1 (at most one) replaced by what is left.
+    """Return the sizes of the parts; one of them may be -1 and is then inferred.
 
     Raises:
-        GraphValueError: they do not add up.
+        GraphValueError: the sizes do not add up to the dimension.
     """
     given = list(sizes)
     if given.count(-1) == 1:
@@ -391,7 +391,7 @@ register(
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
-    """Tensors put behind each other along a dimension."""
+    """Concatenate tensors along a dimension."""
     if not isinstance(values, list | tuple):
         values = [values]
     if len(values) == 1:
@@ -407,13 +407,13 @@ def split(
     num: int | None = None,
     name: str = "split",
 ) -> list[Tensor]:
-    """A tensor cut along a dimension: into that many equal parts, or into parts of the given sizes.
+    """Split a tensor along a dimension into that many equal parts, or into parts of the given sizes.
 
     Args:
-        num: how many sizes there are, where that is not known.
+        num: the number of sizes, if it is not static.
 
     Raises:
-        GraphValueError: the number of parts is not known.
+        GraphValueError: the number of parts is not static.
     """
     if symbolic_dtype(num_or_size_splits) is None and np.ndim(num_or_size_splits) == 0:
         count = int(num_or_size_splits)
@@ -426,16 +426,16 @@ def split(
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """Tensors of one shape as one tensor with a dimension more, at `axis`."""
+    """Stack tensors of one shape along a new dimension at `axis`."""
     tensors = convert_n_to_tensor(list(values))
     return _typed(apply_op("Pack", tensors, name=name, axis=axis))
 
 
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The tensors a tensor consists of along a dimension.
+    """Split a tensor along a dimension into tensors without that dimension.
 
     Raises:
-        GraphValueError: `num` is not given, and the size of the dimension is not known.
+        GraphValueError: `num` is None and the size of the dimension is not static.
     """
     tensor = convert_to_tensor(value)
     if num is None:
@@ -448,7 +448,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:
-    """Coordinates of a grid from the coordinates along each of its dimensions.
+    """Return coordinate grids for the coordinates along each dimension, as `numpy.meshgrid`.
 
     Raises:
         GraphValueError: `indexing` is neither "xy" nor "ij".

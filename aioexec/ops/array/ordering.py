@@ -1,4 +1,4 @@
-"""Ops that put elements into another order along a dimension: roll, reverse (by a mask), reverse the start of each sequence."""
+"""Ops that reorder elements along a dimension: roll, reverse by a mask, reverse the start of each sequence."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from aioexec.shapes import Dims
 
 
 def _shifts(shape: Sequence[int], shift: Array, axis: Array) -> list[int]:
-    """By how much each dimension is rolled; several shifts of one add up.
+    """Return the shift of each dimension; several shifts of one dimension add up.
 
     Raises:
-        GraphValueError: there is no such dimension, or not one for each shift.
+        GraphValueError: an axis is out of range, or shift and axis differ in size.
     """
     if shift.ndim > 1 or shift.shape != axis.shape:
         raise GraphValueError(
@@ -53,15 +53,13 @@ def _roll_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _bind_roll(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    """Two strided copies along each dimension that is rolled: what stays in order, and what comes round."""
+    """Copy two strided parts along each rolled dimension: elements that shift, and elements that wrap around."""
     x, shift, axis = inputs
     if shift.value is None or axis.value is None or not movable(x):
         return None
     shifts = run_time(_shifts)(x.shape, shift.value, axis.value)
     strides = c_strides(x.shape, x.dtype.itemsize)
-    parts = [
-        (0, 0, x.shape)
-    ]  # offsets in bytes of source and target, and how many elements along each dimension
+    parts = [(0, 0, x.shape)]  # offsets of source and target in bytes, and the shape
     for k, count in enumerate(shifts):
         if count:
             stays = x.shape[k] - count
@@ -120,10 +118,10 @@ register(
 
 
 def _sequence_axes(attrs: Attrs, rank: int) -> tuple[int, int]:
-    """The dimension along the sequences and the one across them.
+    """Return the dimension along the sequences and the dimension across them.
 
     Raises:
-        GraphValueError: they are one, or not dimensions of the input.
+        GraphValueError: both are the same, or one is out of range.
     """
     along, across = attrs["seq_dim"], attrs["batch_dim"]
     for what, axis in (("seq_dim", along), ("batch_dim", across)):
@@ -181,7 +179,7 @@ register(
 
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`input` with its elements moved `shift` places along `axis`; what leaves at one end comes in at the other."""
+    """Shift elements by `shift` places along `axis`; elements past the last position wrap around to the first."""
     return apply_op("Roll", input, shift, axis, name=name)
 
 
@@ -196,10 +194,10 @@ def reverse_sequence(
 ) -> Tensor:
     """`input` with the first seq_lengths[b] elements along `seq_axis` reversed in each slice b across `batch_axis`.
 
-    `seq_dim` and `batch_dim` are other names of the axes.
+    `seq_dim` and `batch_dim` are older names of the axes.
 
     Raises:
-        GraphValueError: neither name of the first axis is given.
+        GraphValueError: neither `seq_axis` nor `seq_dim` is given.
     """
     along = seq_axis if seq_axis is not None else seq_dim
     across = batch_axis if batch_axis is not None else batch_dim

@@ -1,4 +1,4 @@
-"""Padding: with zeros, with a given value, or with a mirror image."""
+"""Ops that pad a tensor with zeros, a constant or its mirror image."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Pair = Sequence[int]
 
 
 def padded(dims: Dims, paddings: Array | None, pairs: Dims) -> Dims:
-    """A shape with (before, after) elements put around each dimension.
+    """Return a shape with (before, after) elements added to each dimension.
 
     Raises:
-        GraphValueError: not a pair of non-negative numbers for each dimension.
+        GraphValueError: `paddings` is not a pair of non-negative numbers for each dimension.
     """
     if paddings is None:
         rank = len(dims) if dims is not None else pairs[0] if pairs else None
@@ -78,7 +78,7 @@ def _inside(shape: Sequence[int], paddings: Array) -> tuple[slice, ...]:
 
 
 def _gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """The part of dy inside."""
+    """Return the part of dy inside the padding."""
     x, paddings = op.inputs[:2]
     column = apply_op("Slice", paddings, _vector(0, 0), apply_op("Pack", [apply_op("Rank", x), _scalar(1)]))
     begin = apply_op("Reshape", column, _vector(-1))
@@ -142,7 +142,7 @@ register(
 def mirror_segments(dim: int, pair: Pair, shared: int) -> list[tuple[int, int, int, int]]:
     """(first source, step, first target, count) of the mirror before, the content, and the mirror after.
 
-    `shared` is 1 if the edge itself is not repeated.
+    `shared` is 1 if the edge element is not repeated (REFLECT), else 0.
     """
     before, after = pair
     return [
@@ -187,7 +187,7 @@ def _bind_mirror(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     try:
         _check_mirror(x.shape, paddings.value, shared)
     except InvalidArgumentError:
-        return None  # the reference kernel says so
+        return None  # the reference kernel raises the error
     size = output.dtype.itemsize
     from_strides, to_strides = c_strides(x.shape, size), c_strides(output.shape, size)
     segments = [
@@ -264,13 +264,13 @@ register(
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
 ) -> Tensor:
-    """`tensor` with paddings[k] = [before, after] elements put around dimension k.
+    """Pad dimension k with paddings[k] = (before, after) elements.
 
     Args:
         mode: "CONSTANT", "REFLECT" (the edge is not repeated) or "SYMMETRIC" (it is).
 
     Raises:
-        GraphValueError: another mode.
+        GraphValueError: the mode is unknown.
     """
     mode = mode.upper()
     if mode not in ("CONSTANT", "REFLECT", "SYMMETRIC"):

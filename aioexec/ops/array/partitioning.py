@@ -1,4 +1,4 @@
-"""Ops whose result has as many rows as the data says: coordinates of true elements, partitions, and their inverse."""
+"""Ops whose number of result rows depends on data: Where, DynamicPartition and its inverse, DynamicStitch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _partition(context: KernelContext) -> Compute:
 
 
 def _partition_gradient(op: Operation, *dys: Tensor) -> list[Any]:
-    """Number the rows, partition the numbers the same way, and stitch."""
+    """Partition the row numbers in the same way, and stitch the gradients by them."""
     partitions = op.inputs[1]
     shape = apply_op("Shape", partitions)
     zero, one = (convert_to_tensor(number, dtypes.int32) for number in (0, 1))
@@ -155,12 +155,12 @@ for _name in ("DynamicStitch", "ParallelDynamicStitch"):
 def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
-    """The rows of `data` by the number that `partitions` gives each."""
+    """Distribute the rows of `data` over `num_partitions` tensors by their number in `partitions`."""
     outputs = apply_list_op("DynamicPartition", data, partitions, name=name, num_partitions=num_partitions)
     assert isinstance(outputs, list)
     return outputs
 
 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """A tensor whose row indices[m][i] is data[m][i]; later ones win."""
+    """Merge tensors: row indices[m][i] of the result is data[m][i]; later ones overwrite earlier ones."""
     return apply_op("DynamicStitch", indices, data, name=name, N=len(indices))

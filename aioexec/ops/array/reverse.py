@@ -1,4 +1,4 @@
-"""ReverseV2: the order of elements reversed along given axes. Reversal by a mask and of sequences is in `ordering`."""
+"""ReverseV2: reverses elements along given axes. Reversal by a mask and of sequences is in `ordering`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ register(
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`tensor` with the order of its elements reversed along each of `axis`."""
+    """Reverse the elements of `tensor` along each of `axis`."""
     return apply_op("ReverseV2", tensor, shape_argument(axis), name=name)
 
 

@@ -1,4 +1,4 @@
-"""Positions and elements found by order: bounds in sorted rows, the n-th smallest element, coordinates of flat indices."""
+"""Searching and indexing by order: bounds in sorted rows, the n-th smallest element, coordinates of flat indices."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _nth_element(context: KernelContext) -> Compute:
 
 
 def _nth_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """Elements that are the n-th share its gradient."""
+    """Divide the gradient equally among the elements equal to the n-th."""
     (x, _), (y,) = op.inputs, op.outputs
     last = convert_to_tensor(-1, dtypes.int32)
     hits = apply_op("Cast", apply_op("Equal", apply_op("ExpandDims", y, last), x), DstT=dy.dtype.base_dtype)
@@ -135,7 +135,7 @@ register(
 
 
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
-    """The coordinates of elements given by their number in a tensor of shape `dims`, a column for each."""
+    """Convert flat indices into a tensor of shape `dims` to coordinates, one column for each index."""
     return apply_op("UnravelIndex", indices, dims, name=name)
 
 
@@ -146,10 +146,10 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Where values would have to be put into sorted rows: before the elements equal to them, or behind with "right".
+    """Return the insertion points of values in sorted rows: before equal elements, or after them for side "right".
 
     Raises:
-        GraphValueError: another side.
+        GraphValueError: the side is unknown.
     """
     if side not in ("left", "right"):
         raise GraphValueError(f"side must be either 'right' or 'left', got {side!r}")

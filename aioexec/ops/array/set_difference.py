@@ -1,4 +1,4 @@
-"""Elements of one list that are not in another: TensorFlow's gradient of a product over axes asks for them."""
+"""ListDiff: the elements of one vector that are not in another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aioexec.shapes import Dims
 
 
 class ListDiff(NamedTuple):
-    """What `setdiff1d` gives: the elements left, and where they were."""
+    """The result of `setdiff1d`: the remaining elements, and their positions."""
 
     out: Tensor
     idx: Tensor
@@ -54,7 +54,7 @@ register(
 
 
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
-    """The elements of the vector x that are not in y, in their order and with repetitions, and their positions."""
+    """Return the elements of the vector x that are not in y, in their order and with repetitions, and their positions."""
     return ListDiff(
         *apply_tuple_op("ListDiff", x, y, name=name or "ListDiff", out_idx=dtypes.as_dtype(index_dtype))
     )

@@ -1,4 +1,4 @@
-"""Shapes as values: Shape, Size, Rank, and arithmetic on shape vectors."""
+"""Ops on shapes: Shape, Size, Rank, broadcasting of shape vectors, permutations."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ register(
 
 
 def broadcast_axes(a: Sequence[int], b: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The dimensions of the common shape over which each of two shapes was broadcast.
+    """Return the dimensions of the common shape along which each of two shapes was broadcast.
 
     Raises:
-        InvalidArgumentError: they do not broadcast.
+        InvalidArgumentError: the shapes are incompatible.
     """
     rank = max(len(a), len(b))
     left, right = ([1] * (rank - len(dims)) + [int(dim) for dim in dims] for dims in (a, b))
@@ -199,14 +199,14 @@ register(
 
 
 def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """The shape of `input` as a vector; a constant where it is known."""
+    """Return the shape of `input` as a vector; a constant if it is static."""
     return shape_internal(input, name, optimize=True, out_type=out_type)
 
 
 def shape_internal(
     input: Any, name: str | None = None, optimize: bool = True, out_type: Any = dtypes.int32
 ) -> Tensor:
-    """As `shape`; without `optimize` always a node."""
+    """Return the shape of `input` as a vector; without `optimize` never as a constant."""
     with op_scope(name, "Shape", input) as scope:
         if is_sparse(input):
             return _typed(apply_op("Cast", input.dense_shape, DstT=out_type))
@@ -217,14 +217,14 @@ def shape_internal(
 
 
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
-    """The shapes of several tensors."""
+    """Return the shapes of several tensors."""
     outputs = apply_list_op("ShapeN", input, name=name, out_type=out_type)
     assert isinstance(outputs, list)
     return outputs
 
 
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
-    """The number of elements of `input`; a constant where it is known."""
+    """Return the number of elements of `input`; a constant if it is static."""
     with op_scope(name, "Size", input) as scope:
         tensor = convert_to_tensor(input)
         count = shapes.num_elements(tensor.dims)
@@ -234,7 +234,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
-    """The number of dimensions of `input`; a constant where it is known."""
+    """Return the number of dimensions of `input`; a constant if it is static."""
     with op_scope(name, "Rank", input) as scope:
         tensor = convert_to_tensor(input)
         if tensor.dims is not None:
@@ -243,16 +243,16 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The shape two tensors of these shapes broadcast to."""
+    """Return the shape to which two shape vectors broadcast."""
     return _typed(apply_op("BroadcastArgs", shape_x, shape_y))
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> shapes.TensorShape:
-    """The static shape two tensors of these shapes broadcast to.
+    """Return the static shape to which two static shapes broadcast.
 
     Raises:
-        GraphValueError: they do not broadcast.
-        GraphTypeError: one is a tensor.
+        GraphValueError: the shapes are incompatible.
+        GraphTypeError: an argument is a tensor.
     """
     if isinstance(shape_x, Tensor) or isinstance(shape_y, Tensor):
         raise GraphTypeError(
@@ -262,7 +262,7 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> shapes.TensorShape:
 
 
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
-    """The permutation that undoes x."""
+    """Return the inverse of the permutation x."""
     return _typed(apply_op("InvertPermutation", x, name=name))
 
 

@@ -1,4 +1,4 @@
-"""Parts of a tensor: Slice, StridedSlice with its adjoint, and what `tensor[...]` means."""
+"""Slices of a tensor: Slice, StridedSlice and its gradient, and the meaning of `tensor[...]`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _slice(x: Array, begin: Array, size: Array) -> Array:
 
 
 def _slice_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """Zeros around dy: Pad by [begin, shape - begin - size]."""
+    """Pad dy with zeros: the paddings are [begin, shape - begin - size]."""
     x, begin = op.inputs[:2]
     column = apply_op("Pack", [apply_op("Rank", x), convert_to_tensor(1, dtypes.int32)])
     kind = begin.dtype.base_dtype
@@ -115,7 +115,7 @@ register(
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a strided slice takes of one dimension: `count` elements from `start` on, `step` apart; None: not known."""
+    """The part of one dimension that a strided slice takes: `count` elements from `start`, `step` apart; None: not static."""
 
     start: int | None
     step: int | None
@@ -124,7 +124,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A strided slice resolved against a shape: a cut for each dimension, and which of them (None: a new 1) the result has."""
+    """A strided slice resolved for a shape: a cut for each dimension; `kept`: the dimensions of the result (None: a new 1)."""
 
     cuts: tuple[Cut, ...]
     kept: tuple[int | None, ...]
@@ -134,7 +134,7 @@ class Selection:
         return tuple(1 if k is None else self.cuts[k].count for k in self.kept)
 
     def index(self) -> tuple[slice, ...]:
-        """The NumPy index that takes the cuts."""
+        """Return the NumPy index that takes the cuts."""
         found = []
         for cut in self.cuts:
             if not cut.count:
@@ -147,7 +147,7 @@ class Selection:
         return tuple(found)
 
     def strided(self, shape: tuple[int, ...], itemsize: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Offset, strides in bytes and counts of the cuts of an array in C order."""
+        """Return offset in bytes, strides in bytes and shape of the cuts of an array in C order."""
         offset, strides = 0, []
         for cut, stride in zip(self.cuts, c_strides(shape, itemsize), strict=True):
             offset += (cut.start or 0) * stride if cut.count else 0
@@ -161,10 +161,10 @@ Bounds = Sequence[int] | None
 def resolve(
     dims: tuple[int | None, ...], begin: Bounds, end: Bounds, strides: Bounds, length: int, attrs: Attrs
 ) -> Selection:
-    """What a strided slice of `length` specifications takes of a shape.
+    """Resolve a strided slice of `length` specifications for a shape.
 
     Raises:
-        GraphValueError: too many specifications, a stride of 0, an index outside.
+        GraphValueError: too many specifications, a stride of 0, or an index out of range.
     """
     ellipsis_mask, new_mask, shrink_mask = (
         attrs[f"{what}_mask"] for what in ("ellipsis", "new_axis", "shrink_axis")
@@ -237,7 +237,7 @@ def _range_of(k: int, dim: int | None, spec: Sequence[int | None], masked: tuple
 def _count_without_dim(
     begin: int | None, end: int | None, step: int, masked: tuple[bool, bool]
 ) -> int | None:
-    """Bounds may imply that nothing is taken, whatever the size of the dimension; anything else depends on it."""
+    """Return 0 if the bounds imply an empty range for every size of the dimension, else None."""
     if masked[0] or masked[1] or begin is None or end is None or (begin < 0) != (end < 0):
         return None
     return 0 if (end - begin) * step <= 0 else None
@@ -333,7 +333,7 @@ def _bind_strided_slice_grad(
     size, name = output.dtype.itemsize, output.dtype.name
     found = _selection(output.shape, values[0], values[1], values[2], attrs)
     if dy.shape != found.dims:
-        return None  # the reference kernel says what is wrong
+        return None  # the reference kernel raises the error
     offset, strides, shape = found.strided(output.shape, size)
     zero = False if name == "bool" else 0
     dense = c_strides(output.shape, size)
@@ -363,7 +363,7 @@ register(
 
 
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """`size[k]` elements (-1: all the rest) from `begin[k]` on, of each dimension k."""
+    """Take `size[k]` elements (-1: all the rest) from `begin[k]` on, of each dimension k."""
     return _typed(apply_op("Slice", input_, _index(begin), _index(size), name=name))
 
 
@@ -384,7 +384,7 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Elements begin[k], begin[k] + strides[k], … before end[k] of each dimension k; see the masks of TensorFlow's op.
+    """Take the elements begin[k], begin[k] + strides[k], … before end[k] of each dimension k; masks as in TensorFlow.
 
     Raises:
         GraphTypeError: `var` is given: assigning to a slice is not supported here.
@@ -401,10 +401,10 @@ def strided_slice(
 
 
 def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
-    """What `tensor[key]` means: integers, slices, None (or newaxis), `...`, scalar tensors as bounds.
+    """Index a tensor: integers, slices, None (or newaxis), `...`, scalar tensors as bounds.
 
     Raises:
-        GraphTypeError: something else stands in the brackets.
+        GraphTypeError: an index has another type.
     """
     keys = key if isinstance(key, tuple | list) else (key,)
     specs: list[tuple[Any, Any, Any]] = []
@@ -421,7 +421,7 @@ def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
 
 
 def _spec(item: Any, bit: int, masks: dict[str, int]) -> tuple[Any, Any, Any]:
-    """Begin, end and stride of one item in brackets; sets its bit in the masks."""
+    """Return begin, end and stride of one index; sets its bit in the masks."""
     if isinstance(item, EllipsisType):
         masks["ellipsis_mask"] |= bit
         return 0, 0, 1
@@ -441,7 +441,7 @@ def _spec(item: Any, bit: int, masks: dict[str, int]) -> tuple[Any, Any, Any]:
 
 
 def _bound(value: Any) -> Any:
-    """An index: an int, or a tensor of integers."""
+    """Return an index: an int, or an integer tensor."""
     if isinstance(value, shapes.Dimension):
         value = value.value
     if stands_for_tensor(value):
@@ -459,7 +459,7 @@ def _index_dtype(specs: Sequence[tuple[Any, Any, Any]]) -> DType:
 
 
 def _vector(items: list[Any], kind: DType, name: str) -> Tensor:
-    """Indices as a vector: a constant if all of them are."""
+    """Pack indices into a vector: a constant if all of them are ints."""
     if not any(stands_for_tensor(item) for item in items):
         return convert_to_tensor(np.array(items, kind.numpy), kind, name)
     tensors = [convert_to_tensor(item, None if stands_for_tensor(item) else kind) for item in items]

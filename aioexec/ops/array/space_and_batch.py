@@ -1,4 +1,4 @@
-"""Blocks of positions moved into the batch or the depth, and back.
+"""Ops that move blocks of spatial positions into the batch or the depth dimension, and back.
 
 With one block size b along a dimension, position p becomes element p % b of its block and position p // b of the result. Moved
 into the batch the blocks come first, padding is put around before and taken off after; moved into the depth they come last.
@@ -28,7 +28,7 @@ from aioexec.shapes import Dims
 
 
 def _block(context: ShapeContext) -> tuple[Array | None, int]:
-    """The block sizes and the position of the paddings: both inputs, or an attribute and one input."""
+    """Return the block sizes and the position of the paddings: both are inputs, or an attribute and an input."""
     size = context.attrs.get("block_size")
     if size is not None:
         return np.array([size, size]), 1
@@ -36,17 +36,17 @@ def _block(context: ShapeContext) -> tuple[Array | None, int]:
 
 
 Plan = list[tuple[int, int, int]]
-"""Of each axis that is cut: the size of its blocks, and the paddings (or crops) before and after it."""
+"""For each blocked axis: block size, paddings (or crops) before and after."""
 
 Rule = Callable[[tuple[int | None, ...], Plan], tuple[int | None, ...]]
-"""The dimensions of the result, of those of the input."""
+"""Maps input dimensions to output dimensions."""
 
 
 def _checked(block: Array, paddings: Array) -> Plan:
-    """(block size, before, after) along each dimension.
+    """Return (block size, before, after) for each blocked dimension.
 
     Raises:
-        GraphValueError: sizes below 1, negative paddings, or not a pair for each size.
+        GraphValueError: a size is below 1, a padding negative, or the numbers of sizes and pairs differ.
     """
     if block.ndim != 1:
         raise GraphValueError(f"block_shape must be a vector, got {block.tolist()}")
@@ -103,7 +103,7 @@ def _batch_shape(rule: Rule) -> Any:
 
 
 def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Rule) -> Dims:
-    """The shape when block sizes or paddings are not known: the dimensions that are left alone, and perhaps the batch."""
+    """Return what is static of the shape if block sizes or paddings are not: dimensions after the blocks, perhaps the batch."""
     sizes = context.inputs[1] if block is None else block.shape
     if dims is None or sizes is None or sizes[0] is None:
         return None if dims is None else (None,) * len(dims)
@@ -160,7 +160,7 @@ def _batch_kernel(move: Callable[[Array, Plan], Array], rule: Rule) -> Any:
 
 
 def _reversing(op_type: str) -> Any:
-    """The gradient of a move is the move back."""
+    """Return the gradient: the opposite op with the same operands."""
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         attrs = {"block_size": op.attrs["block_size"]} if "block_size" in op.attrs else {}
@@ -170,7 +170,7 @@ def _reversing(op_type: str) -> Any:
 
 
 _BATCH_MOVES = (
-    # name, what goes beside the input, what its dtype is called in images, rule, kernel, and the way back
+    # op name, other inputs, their name in the ops on images, shape rule, kernel, opposite op
     ("SpaceToBatch", "paddings", "Tpaddings", _to_batch_dims, _to_batch, "BatchToSpace"),
     ("BatchToSpace", "crops", "Tidx", _from_batch_dims, _from_batch, "SpaceToBatch"),
 )
@@ -199,7 +199,7 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
 def _split_dims(
     attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool
 ) -> tuple[list[int | None], list[int]]:
-    """The dimensions taken apart (or put together last) and the order that moves them; batch, height, width, depth first.
+    """Return the dimensions after splitting (merged last), and the permutation; they are batch, height, width, depth.
 
     `to_depth` takes height and width apart into (positions, block), else the depth into (block, block, rest).
     """
@@ -308,19 +308,19 @@ for _name, _back, _to_depth in (
 
 
 def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Blocks of positions of the dimensions after the first, padded, moved into the batch."""
+    """Zero-pad the dimensions after the first, and move blocks of them into the batch."""
     return apply_op("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """Blocks of positions moved from the batch to the dimensions after it, then cropped."""
+    """Move blocks from the batch back into the dimensions after it, and crop."""
     return apply_op("BatchToSpaceND", input, block_shape, crops, name=name)
 
 
 def space_to_batch(
     input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
-    """Blocks of block_size by block_size positions of an image, padded, moved into the batch.
+    """Zero-pad height and width of images, and move blocks of block_size × block_size into the batch.
 
     `block_shape` is another name of `block_size`.
     """
@@ -332,17 +332,17 @@ def space_to_batch(
 def batch_to_space(
     input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
-    """Blocks of block_size by block_size positions of an image moved from the batch, then cropped."""
+    """Move blocks of block_size × block_size from the batch back into height and width of images, and crop."""
     size = block_size if block_shape is None else block_shape
     sizes = [size, size] if np.ndim(size) == 0 else size
     return batch_to_space_nd(input, sizes, crops, name)
 
 
 def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Blocks of positions of an image moved into the depth."""
+    """Move blocks of block_size × block_size of height and width into the depth."""
     return apply_op("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
 
 
 def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Blocks of the depth of an image moved to positions."""
+    """Move depth into blocks of block_size × block_size of height and width."""
     return apply_op("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)

@@ -1,4 +1,4 @@
-"""Unique: the distinct elements of a vector, or slices along an axis, in the order in which they first appear."""
+"""Unique: the distinct elements of a vector, or slices along an axis, in order of first appearance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aioexec.shapes import Dims
 
 
 def _distinct(x: Array) -> tuple[Array, Array]:
-    """The distinct elements, and for each element which of them it is."""
+    """Return the distinct elements, and the index of each element among them."""
     if x.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {shown(x.shape)}")
     if x.dtype == object or x.dtype.kind == "V":
@@ -79,10 +79,10 @@ register(
 
 
 def _axis(axis: Array, dims: Sequence[int | None]) -> int:
-    """The axis, or 0 if none is given, of a vector.
+    """Return the axis; 0 for a vector without one.
 
     Raises:
-        GraphValueError: it is none of the dimensions.
+        GraphValueError: the axis is out of range.
     """
     if axis.ndim != 1 or axis.size > 1:
         raise GraphValueError(f"axis expects a 1D vector of at most one number, got {axis.tolist()}")
@@ -106,7 +106,7 @@ def _along_shape(context: ShapeContext) -> Sequence[Dims]:
 
 @run_time
 def _distinct_along(x: Array, axis: Array) -> tuple[Array, Array, Array]:
-    """The distinct slices, which of them each slice is, and how often each occurs."""
+    """Return the distinct slices, the index of each slice among them, and their counts."""
     k = _axis(axis, x.shape)
     slices = np.moveaxis(x, k, 0)
     if slices.ndim == 1:
@@ -148,7 +148,7 @@ for _name, _more, _shape in (
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The distinct elements of a vector in order of appearance, and the place of each element among them."""
+    """Return the distinct elements of the vector x in order of first appearance, and the index of each element among them."""
     y, idx = apply_tuple_op("Unique", x, out_idx=out_idx, name=name)
     return y, idx
 
@@ -156,6 +156,6 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> tupl
 def unique_with_counts(
     x: Any, out_idx: Any = dtypes.int32, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `unique`, and how often each distinct element is there."""
+    """Return the results of `unique`, and the number of occurrences of each distinct element."""
     y, idx, count = apply_tuple_op("UniqueWithCounts", x, out_idx=out_idx, name=name)
     return y, idx, count
