@@ -1,4 +1,4 @@
-"""What ops of all topics use: shape rules of element-wise ops, resource handles, strided copies, estimates of work.
+"""Shared by ops of all topics: shape rules of element-wise ops, resource handles, strided copies, estimates of work.
 
-Nothing here defines an op that a program would look for by its topic.
+Modules here register no op that belongs to a topic.
 """

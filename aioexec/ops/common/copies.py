@@ -1,4 +1,4 @@
-"""Copies of values that state keeps longer than their step, so that what comes out later has no other reference."""
+"""Copies of values that outlive their step, so that values taken out later have no other reference."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aioexec.errors import ResourceExhaustedError
 from aioexec.ops.common.elementwise import Array
 
 LARGE = 128 * 1024
-"""Bytes whose copying would hold the event loop: it is left to a worker."""
+"""Bytes above which a copy would block the event loop for too long and runs on a worker."""
 _FREED = 2000
-"""Values that are freed in one turn of the loop."""
+"""Values freed per iteration of the event loop."""
 _MOST_PADDED, _MOST_PADDING = 1 << 30, 100
-"""Bytes of a padded batch, and how many times those of its elements, that it may not both exceed."""
+"""A padded batch may exceed this many bytes, or this many times the bytes of its elements, but not both."""
 
 
 def copied(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -30,19 +30,19 @@ def nbytes_of(values: Sequence[Any]) -> int:
 
 
 def are_large(values: Sequence[Any]) -> bool:
-    """Whether to copy these on a worker."""
+    """Return whether copying the values belongs on a worker."""
     return nbytes_of(values) > LARGE
 
 
 def free_in_slices(values: list[Any]) -> None:
-    """Empty a list that is no longer needed, a part in each turn of the loop: to free many arrays takes milliseconds."""
+    """Empty a list in parts, one per iteration of the event loop: freeing many arrays at once takes milliseconds."""
     del values[-_FREED:]
     if values:
         asyncio.get_running_loop().call_soon(free_in_slices, values)
 
 
 def stacked_shape(rows: Sequence[Array], dims: Sequence[int | None]) -> tuple[int, ...]:
-    """The shape of rows in one array: where `dims` does not say how large they are, that of the largest."""
+    """Return the shape of stacked rows: unknown dimensions are those of the largest row."""
     sizes = [
         max((row.shape[axis] for row in rows), default=0) if dim is None else dim
         for axis, dim in enumerate(dims)
@@ -51,10 +51,10 @@ def stacked_shape(rows: Sequence[Array], dims: Sequence[int | None]) -> tuple[in
 
 
 def stacked(rows: Sequence[Array], dims: Sequence[int | None], dtype: DType) -> Array:
-    """Rows in one array; behind those that are smaller are zeros, or empty strings.
+    """Stack rows into one array, padding smaller ones with zeros or empty strings.
 
     Raises:
-        ResourceExhaustedError: it would be mostly padding, and absurdly large.
+        ResourceExhaustedError: the batch exceeds both limits of padding (`_MOST_PADDED`, `_MOST_PADDING`).
     """
     shape = stacked_shape(rows, dims)
     if None not in dims:

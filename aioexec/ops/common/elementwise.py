@@ -1,4 +1,4 @@
-"""What ops that compute each element on its own have in common: shape rules, row makers, gradients under broadcasting."""
+"""Shared by element-wise ops: shape rules, functions that register ops, gradients under broadcasting."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Gradient = Callable[..., Sequence[Any]] | NotDifferentiable
 Statuses = tuple[tuple[type[OpError], str], ...]
 
 FLOATS = frozenset({"float32", "float64"})
-"""Native dtypes of an op that takes no integers."""
+"""Native dtypes of an op that has no kernel for integers."""
 
 ZERO_DIVISOR: Statuses = ((InvalidArgumentError, "Integer division by zero"),)
-"""What status 1 of a kernel that divides integers means."""
+"""The error of a kernel that divides integers and returns status 1."""
 
 
 def same_shape(context: ShapeContext) -> Sequence[Dims]:
-    """The output has the shape of the first input."""
+    """Shape rule: the output has the shape of the first input."""
     return [context.inputs[0]]
 
 
 def merged_shape(context: ShapeContext) -> Sequence[Dims]:
-    """All inputs and the output have one shape."""
+    """Shape rule: all inputs and the output have one shape."""
     return [functools.reduce(shapes.merge, context.inputs)]
 
 
 def broadcast_shape(context: ShapeContext) -> Sequence[Dims]:
-    """The output has the shape the inputs broadcast to."""
+    """Shape rule: the output has the shape to which the inputs broadcast."""
     return [functools.reduce(shapes.broadcast, context.inputs)]
 
 
@@ -94,17 +94,17 @@ _MOST_BYTES: Final = 1 << 40
 
 
 def room_for(dims: Sequence[int], itemsize: int) -> None:
-    """Refuse what no machine can hold.
+    """Refuse sizes beyond `_MOST_BYTES`, which no machine can allocate.
 
     Raises:
-        ResourceExhaustedError: it is more than that.
+        ResourceExhaustedError: the tensor is larger.
     """
     if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
         raise ResourceExhaustedError(f"a tensor of shape {shown(dims)} is too large to make")
 
 
 def fitting(compute: Compute) -> Reference:
-    """A reference kernel over inputs that broadcast; shapes that do not are the caller's mistake, not NumPy's."""
+    """Return a reference kernel whose inputs broadcast; NumPy's ValueError for others becomes InvalidArgumentError."""
 
     def checked(*inputs: Array) -> Any:
         try:
@@ -125,12 +125,12 @@ def incompatible(given: Sequence[tuple[int, ...]]) -> OpError:
 
 
 def shown(shape: Sequence[object] | Array) -> str:
-    """A shape as run-time messages show it: [2,3]."""
+    """Format a shape as messages at run time do: [2,3]."""
     return f"[{','.join(map(str, shape))}]"
 
 
 def in_float32(compute: Compute) -> Compute:
-    """Compute 16-bit floats in float32, rounding once at the end."""
+    """Compute 16-bit floats in float32 and round once at the end."""
 
     def widened(*inputs: Array) -> Any:
         dtype = inputs[0].dtype
@@ -143,13 +143,13 @@ def in_float32(compute: Compute) -> Compute:
 
 @contextlib.contextmanager
 def op_scope(name: str | None, default_name: str, *values: Any) -> Iterator[str]:
-    """The name scope of a function that makes several nodes of `values`; the last of them takes the scope as its name."""
+    """Open the name scope of a function that adds several nodes; its last node takes the name of the scope."""
     with graph_of(values).as_default() as graph, graph.name_scope(name or default_name) as scope:
         yield scope
 
 
 def function_of(op_type: str, summary: str, name_of_function: str | None = None) -> Callable[..., Tensor]:
-    """The Python function of an op of one argument; named as the op, in small letters, unless a name is given."""
+    """Return the Python function of an op with one input; by default its name is the op's in lower case."""
 
     def function(x: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, x, name=name)
@@ -160,7 +160,7 @@ def function_of(op_type: str, summary: str, name_of_function: str | None = None)
 
 
 def convert_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two arguments of one dtype as tensors: that of the tensor among them, else of the first."""
+    """Convert two arguments to tensors of one dtype: that of the one that is a tensor, else that of the first."""
     dtype = symbolic_dtype(x) or symbolic_dtype(y)
     first = convert_to_tensor(x, dtype, "x")
     return first, convert_to_tensor(y, dtype or first.dtype.base_dtype, "y")
@@ -170,12 +170,12 @@ def convert_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def conjugate(x: Tensor) -> Tensor:
-    """The complex conjugate, which is what a gradient is multiplied by; a real tensor is its own."""
+    """Return the complex conjugate, by which gradients are multiplied; a real tensor unchanged."""
     return apply_op("Conj", x) if x.dtype.is_complex else x
 
 
 def reduced(op: Operation, *gradients: Tensor | None) -> list[Tensor | None]:
-    """Sum the gradients of two inputs that were broadcast over the dimensions each was broadcast in."""
+    """Sum the gradients of two broadcast inputs over the dimensions along which each was broadcast."""
     x, y = op.inputs[-2:]
     known = shapes.is_fully_defined(x.dims) and shapes.is_fully_defined(y.dims)
     if known and x.dims == y.dims:

@@ -1,4 +1,4 @@
-"""What a kernel does to a part of its result as soon as it is there; see `Epilogue`."""
+"""The compiled loop of an `Epilogue`: adds a bias and applies ReLU to a block of a result while the cache holds it."""
 
 from __future__ import annotations
 

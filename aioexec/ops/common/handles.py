@@ -1,6 +1,6 @@
-"""Handles: what nodes that make a resource hand along their edges, and how verbs find the resource behind one.
+"""Resource handles: creation by the nodes that own resources, and lookup by the ops that use them.
 
-A handle is a scalar array of the resource itself, whether it goes along a resource edge or a reference.
+A handle is a scalar object array that holds the resource itself, on resource edges and on reference edges alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Resource = TypeVar("Resource")
 
 
 def handle_of(resource: Any) -> Array:
-    """What a graph passes along its edges for a resource."""
+    """Return a handle to a resource."""
     handle = np.empty((), np.object_)
     handle[()] = resource
     return handle
@@ -29,16 +29,16 @@ def maker(
     make: Callable[..., Resource],
     check: Callable[[Resource, Resource], None] = lambda found, wanted: None,
 ) -> Reference:
-    """The kernel of a node that makes a resource: its own, or the one of its shared name; made where it is first asked for.
+    """Return the kernel of a node that owns a resource: creates it at first use, or finds the one with its shared name.
 
     Args:
-        make: `make(context, name, *inputs)` makes it.
-        check: called with the resource and the node; raises if they do not fit.
+        make: `make(context, name, *inputs)` creates the resource.
+        check: called with the resource found and one that the node would create; raises if they differ.
     """
 
     def kernel(context: KernelContext) -> Compute:
         place = place_of(context.attrs, context.node_name, context.attrs.get("use_node_name_sharing", False))
-        handle = handle_of(None)  # one array for one resource, so that verbs know it again
+        handle = handle_of(None)  # one handle per resource, so that the cache of `finder` recognises it
 
         def find(*inputs: Any) -> Array:
             nonlocal handle
@@ -58,7 +58,7 @@ def maker(
 def finder(
     context: KernelContext, kind: type[Resource], check: Callable[[Resource], None] = lambda found: None
 ) -> Callable[[Any], Resource]:
-    """A function from a handle to its resource, of that kind and checked; once for each that it meets."""
+    """Return a function from a handle to its resource, which checks kind and attributes once per handle."""
     device = context.device
     known: Any = None
     checked: Resource | None = None

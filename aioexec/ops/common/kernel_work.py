@@ -1,7 +1,7 @@
-"""How long the reference kernels of ops take that need more than about a nanosecond for each byte of their inputs and outputs.
+"""Estimated work of reference kernels that take more than about a nanosecond per byte of their inputs and outputs.
 
-The numbers are nanoseconds, measured with the slowest dtype and rounded up; `tests.campaigns.loop_holds` looks for ops that are
-missing. What a kernel does once in Python for each row, matrix or place of a window counts most.
+Values are nanoseconds, measured with the slowest dtype and rounded up; `tests.campaigns.loop_holds` finds ops that are
+missing. The Python overhead per row, matrix or position of a window dominates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aioexec.graph import registry
 from aioexec.graph.kernels.kernel import Attrs
 from aioexec.graph.kernels.work import UNBOUNDED, Work, drawn, per_element, product, unbounded, value_of
 
-_MOST_PARSED = 4096  # bytes that are parsed to know how long that takes
+_MOST_PARSED = 4096  # bytes up to which a proto is parsed to estimate its work
 
 
 def _dims(given: Any) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def _size(given: Any) -> int:
 
 
 def _matrices(each: float, step: float) -> Work:
-    """So much for each matrix of a batch, and for each step of an elimination: rows, columns, and the lesser of them."""
+    """Per matrix of a batch, and per elementary step of an elimination: rows × columns × min(rows, columns)."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         total = 0.0
@@ -43,7 +43,7 @@ def _matrices(each: float, step: float) -> Work:
 
 
 def _product(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """Multiplications of a product of matrices: BLAS is faster, but it waits for threads of its own on a busy machine."""
+    """Multiplications of a matrix product. BLAS needs less time, but waits for its own threads on a busy machine."""
     x, y = inputs[0], inputs[1]
     (*_, height, width), (*_, rows, columns) = (1, 1, *_dims(x)), (1, 1, *_dims(y))
     if attrs.get("adj_y", attrs.get("transpose_b", False)):
@@ -54,7 +54,7 @@ def _product(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _einsum(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """Multiplications: one for each combination of the labels of the operands."""
+    """Multiplications: one for each combination of the operands' labels."""
     sizes: dict[str, int] = {}
     others = 1
     for term, given in zip(
@@ -70,12 +70,12 @@ def _einsum(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _window(filter_at: int, each: float) -> Work:
-    """A convolution: so much for each place of the filter, and for each product of an element with the filter."""
+    """Convolutions: per position of the filter, and per product of an element with a filter element."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         given = inputs[filter_at]
         dims = _dims(given)
-        if len(dims) == 1:  # the shape of the filter
+        if len(dims) == 1:  # the operand holds the shape of the filter
             content = value_of(given)
             if content is None:
                 return UNBOUNDED
@@ -88,7 +88,7 @@ def _window(filter_at: int, each: float) -> Work:
 
 
 def _pool(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """So much for each place of a window, and for each element there: sizes are an attribute or the last but one input."""
+    """Pooling: per position of the window, and per element there. Window sizes are an attribute or the last but one input."""
     sizes = attrs.get("ksize")
     if sizes is None:
         sizes = value_of(inputs[-2])
@@ -108,7 +108,7 @@ def _classes(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _rows(nanoseconds: float, position: int = 0) -> Work:
-    """So much for each row of an input."""
+    """Per row of an input."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         return nanoseconds * (*_dims(inputs[position]), 1)[0] + 10.0 * sum(map(_size, inputs))
@@ -117,12 +117,12 @@ def _rows(nanoseconds: float, position: int = 0) -> Work:
 
 
 def _loads(module: str, work: Work) -> Work:
-    """The work of a kernel that imports a module when it is called first, which reads many files."""
+    """Unbounded before the first call, in which the kernel imports a module, and `work` afterwards."""
     return lambda attrs, inputs: work(attrs, inputs) if module in sys.modules else UNBOUNDED
 
 
 def _pairs(nanoseconds: float, first: int, second: int) -> Work:
-    """So much for each pair of elements of two inputs."""
+    """Per pair of elements of two inputs."""
     return lambda attrs, inputs: (
         nanoseconds * _size(inputs[first]) * _size(inputs[second]) + 1000.0 * sum(map(_size, inputs))
     )
@@ -134,7 +134,7 @@ def _batched_gather(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _scattered(each: float) -> Work:
-    """Each index takes a row of the variable, even where updates are a scalar."""
+    """Per row of the variable that an index selects, even if the updates are a scalar."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         variable, indices = inputs[0], inputs[1]
@@ -146,7 +146,7 @@ def _scattered(each: float) -> Work:
 
 
 def _resized(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """So much for each row and column of both images, and for each element of the larger one."""
+    """Per row and column of both images, and per element of the larger one."""
     largest = float(max(map(_size, inputs)))
     rows_and_columns = float(sum(sum(_dims(each)[1:3]) for each in inputs))
     if len(_dims(inputs[1])) == 1:
@@ -168,7 +168,7 @@ def _resized_area(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _parsed(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """So much for each byte, by how elements are listed, and for the memory of elements that are not."""
+    """Per byte, depending on how elements are listed, and per byte of memory for padding (see `expanded_bytes`)."""
     from aioexec.formats.protos import TensorProto
     from aioexec.formats.tensor_codec import expanded_bytes
 
@@ -182,7 +182,7 @@ def _parsed(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _written(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """So much for each number that is written as text, and for each character that it is padded to."""
+    """Per number that is written as text, and per character to which it is padded."""
     longest: int = max(0, attrs.get("width", 0), attrs.get("precision", 0))
     return _size(inputs[0]) * (1500.0 + longest)
 

@@ -1,6 +1,6 @@
-"""What the ops on stacks, TensorArrays and TensorLists do with their list, so that programs can keep lists in memory.
+"""How the ops on stacks, TensorArrays and TensorLists use their list, so that programs can keep lists in their memory.
 
-All of them have the elements of a list in common: one dtype, one shape, reached by number or from the end.
+These lists have elements of one dtype and one shape, accessed by index or from the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ops that GraphDefs of today may no longer have, as TensorFlow has it: since which version, and what to use instead."""
+"""Ops that TensorFlow has deprecated for new GraphDefs: the GraphDef version, and the replacement."""
 
 from __future__ import annotations
 

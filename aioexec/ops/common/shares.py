@@ -1,4 +1,4 @@
-"""Cutting the work of a loop kernel into launches of bounded length, which workers may share."""
+"""Divides the work of a loop kernel into launches of bounded duration, whose units workers may share."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Epilogue, Launch, LoopKernel, Operand, Units
 
 LAUNCH_NS = 4_000_000
-"""What a launch takes at most: a step that is cancelled stops between launches."""
+"""Upper bound for one launch: a cancelled step stops between launches."""
 
 MOST_SHARES = 16
-"""Shares that have scratch memory of their own."""
+"""Upper bound for the shares that have scratch memory of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A scratch buffer by its number, and the bytes of it a share needs, or each unit if `per_unit`."""
+    """A scratch buffer by number, and the bytes that a share (or each unit, if `per_unit`) needs of it."""
 
     number: int
     size: int
     per_unit: bool = False
 
     def stride(self, grain: int) -> int:
-        """Bytes from unit to unit, where shares consist of whole grains."""
+        """Return the bytes per unit if shares are multiples of `grain` units."""
         units = 1 if self.per_unit else grain
         return -(-self.size // (64 * units)) * 64
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A kernel and what it works on; `words[unit]` counts units of work that do not touch each other: images, rows, filters.
+    """A kernel with its operands; `words[unit]` counts the independent units of work: images, rows or filters.
 
     Attributes:
         words: the integer arguments.
-        strides: bytes from unit to unit of each operand, but scratch memory.
+        strides: bytes per unit of each operand except scratch memory.
         cost: nanoseconds for all units.
-        grain: units a share consists of at least.
-        scratch: the scratch buffers it uses, its last operands.
+        grain: the minimum number of units in a share.
+        scratch: scratch buffers, which are the last operands.
     """
 
     kernel: LoopKernel
@@ -56,7 +56,7 @@ class Work:
         return self.words[self.unit]
 
     def cut(self) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
-        """The launches, and the size of each scratch buffer; shares begin a multiple of the grain and a region apart."""
+        """Return the launches, and the size of each scratch buffer. Shares begin at multiples of the grain."""
         grain = self.grain
         if not all(each.per_unit for each in self.scratch):
             grain = max(grain, -(-self.total // MOST_SHARES))

@@ -1,8 +1,8 @@
-"""How long the reference kernels of ops take that go through what a handle or a list holds, whose size no input shows.
+"""Estimated work of reference kernels that traverse a resource or list, whose size is not visible in the inputs.
 
-The numbers are nanoseconds, measured and rounded up, as those of `kernel_work`; `tests.campaigns.stateful_holds` looks for ops
-that are missing. Ops on one element take about as long as its bytes, and state nothing. The resources are known by attributes
-alone, since `import aioexec` does not load them.
+Values are nanoseconds, measured and rounded up, as in `kernel_work`; `tests.campaigns.stateful_holds` finds ops that are
+missing. Ops on a single element need about as long as its bytes and are not listed. Resources are recognised by their
+attributes, since `import aioexec` does not import their classes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from aioexec.graph.kernels.kernel import Attrs
 from aioexec.graph.kernels.work import UNBOUNDED, Work, product, value_of
 
 Count = Callable[[Sequence[Any]], int]
-"""Inputs to how many elements a kernel deals with."""
+"""The number of elements that a kernel processes, from its inputs."""
 
 
 def _behind(given: Any) -> Any:
-    """What a handle or a variant tensor holds."""
+    """Return the object in a handle or variant tensor."""
     return given.item() if isinstance(given, np.ndarray) and given.size == 1 else given
 
 
@@ -30,12 +30,12 @@ def _rows(position: int) -> Count:
 
 
 def _held(position: int = 0) -> Count:
-    """How many elements a list or array holds."""
+    """Count the elements of a list or array."""
     return lambda inputs: getattr(_behind(inputs[position]), "stored", 0)
 
 
 def _each(nanoseconds: float, count: Count) -> Work:
-    """So much for each element, and a nanosecond for each byte of those that the first input holds."""
+    """Per element, plus a nanosecond per byte of those in the first input."""
     return lambda attrs, inputs: (
         count(inputs) * (nanoseconds + getattr(_behind(inputs[0]), "element_bytes", 0))
     )
@@ -48,7 +48,7 @@ def _exported(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def _by_key(nanoseconds: float, in_buckets: float) -> Work:
-    """So much for each key, in a table with buckets more; there all keys may be put into others."""
+    """Per key; a hash table with buckets costs more and may rehash all its keys."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         table, count = _behind(inputs[0]), int(inputs[1].size)
@@ -62,7 +62,7 @@ def _by_key(nanoseconds: float, in_buckets: float) -> Work:
 
 
 def _added(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """Each sparse tensor of a batch is one of its own, also those without elements."""
+    """Per sparse tensor of a batch, which are stored separately, empty ones included."""
     sizes = value_of(inputs[2])
     if sizes is None or not sizes.size:
         return UNBOUNDED

@@ -1,4 +1,4 @@
-"""Native forms of ops that only move data: each output is a strided view of an input, copied, or not even that."""
+"""Native forms of ops that only move data: each output is a strided view of an input, as an alias or a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ITEM_SIZES = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A strided part of an input: `shape` elements from byte `offset` on, `strides` bytes apart."""
+    """A strided view of an input: `shape` elements from byte `offset` on, `strides` bytes apart."""
 
     source: int
     offset: int
@@ -22,13 +22,13 @@ class Piece:
 
 
 def is_contiguous(piece: Piece, itemsize: int) -> bool:
-    """Whether the elements lie one behind the other in C order."""
+    """Return whether the elements are contiguous in C order."""
     wanted = c_strides(piece.shape, itemsize)
     return all(dim == 1 or a == b for dim, a, b in zip(piece.shape, piece.strides, wanted, strict=True))
 
 
 def views(pieces: Sequence[Piece], outputs: Sequence[Spec]) -> Launches | Alias | None:
-    """Output j is piece j in C order: an alias if all of them lie so already, else a copy each."""
+    """Return the launches for outputs that are these views in C order: aliases if all are contiguous, else one copy each."""
     itemsize = outputs[0].dtype.itemsize
     if itemsize not in ITEM_SIZES or outputs[0].dtype.kind in "OVc":
         return None
@@ -42,16 +42,16 @@ def views(pieces: Sequence[Piece], outputs: Sequence[Spec]) -> Launches | Alias 
 
 
 def into(piece: Piece, target: Operand, strides: tuple[int, ...], itemsize: int) -> Launch | None:
-    """A launch that copies a piece to a strided target; None if there is nothing to copy."""
+    """Return a launch that copies a view to a strided target; None if it is empty."""
     source = Operand("input", piece.source, piece.offset)
     return copy_launch(source, piece.strides, target, strides, piece.shape, itemsize)
 
 
 def rows_of(*launches: Launch | None, inplace: tuple[int, ...] = ()) -> Launches:
-    """Launches without those that have nothing to do."""
+    """Combine launches, dropping those that are None."""
     return Launches(tuple(row for row in launches if row is not None), inplace=inplace)
 
 
 def movable(spec: Spec) -> bool:
-    """Whether the native tier can move values of this dtype."""
+    """Return whether the native tier can move values of this dtype."""
     return spec.dtype.itemsize in ITEM_SIZES and spec.dtype.kind not in "OVc"

@@ -1,4 +1,4 @@
-"""Conditional accumulators as users make them: `ConditionalAccumulator` and `SparseConditionalAccumulator`."""
+"""`ConditionalAccumulator` and `SparseConditionalAccumulator`: the classes that users create."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Operation, Tensor
-from aioexec.ops.containers import accumulators  # noqa: F401  (its rows)
+from aioexec.ops.containers import accumulators  # noqa: F401  (registers ops)
 from aioexec.ops.math.cast import cast
 from aioexec.shapes import TensorShape
 
 
 class ConditionalAccumulatorBase:
-    """What both kinds share: gradients of one dtype and shape are added up, those of earlier steps are dropped."""
+    """The base of both accumulators: gradients of one dtype and shape are summed; those of earlier steps are dropped."""
 
     def __init__(self, dtype: Any, shape: Any, accumulator_ref: Tensor) -> None:
         self._dtype = dt.as_dtype(dtype)
@@ -39,7 +39,7 @@ class ConditionalAccumulatorBase:
         return self._dtype
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
-        """How many gradients have been accumulated since the last were taken."""
+        """Return the number of gradients accumulated since the last `take_grad`."""
         return apply_op(
             f"{self._family}AccumulatorNumAccumulated",
             self._accumulator_ref,
@@ -47,7 +47,7 @@ class ConditionalAccumulatorBase:
         )
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
-        """An operation after which gradients of earlier steps are dropped."""
+        """Return an operation that sets the current global step: older gradients are dropped."""
         return apply_no_output_op(
             f"{self._family}AccumulatorSetGlobalStep",
             self._accumulator_ref,
@@ -75,12 +75,12 @@ def _node(
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):
-    """Gradients added up until there are enough of them.
+    """Sums gradients until enough of them have arrived.
 
     Args:
-        dtype, shape: of a gradient; of any shape without.
-        shared_name: nodes of this name share one accumulator, in all sessions of a container.
-        reduction_type: what is taken: "MEAN" or "SUM".
+        dtype, shape: dtype and shape of the gradients; without a shape any is allowed.
+        shared_name: accumulators of one name are shared by the sessions of a container.
+        reduction_type: "MEAN" or "SUM" of the gradients.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         super().__init__(dtype, shape, handle)
 
     def apply_grad(self, grad: Any, local_step: Any = 0, name: str | None = None) -> Operation:
-        """An operation that adds a gradient, unless it is of a step before the accumulator's.
+        """Return an operation that adds a gradient, or drops it if its step is before the accumulator's.
 
         Args:
-            local_step: the global step it was computed at.
+            local_step: the global step at which the gradient was computed.
         """
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
@@ -108,7 +108,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         )
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
-        """The mean (or sum) of what has been accumulated, once it is of that many gradients; the next step begins."""
+        """Return the mean (or sum) once `num_required` gradients have arrived; resets the sum and increments the step."""
         tensor = apply_op(
             f"{self._family}AccumulatorTakeGradient",
             self._accumulator_ref,
@@ -121,7 +121,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
 
 class TakenSlices(NamedTuple):
-    """What is taken of sparse gradients: slices along the first dimension."""
+    """Sparse gradients taken from an accumulator: slices along the first dimension."""
 
     indices: Tensor
     values: Tensor
@@ -129,7 +129,7 @@ class TakenSlices(NamedTuple):
 
 
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """Gradients of slices along the first dimension, added up until there are enough of them; means are of each slice.
+    """Sums gradients of slices along the first dimension; the mean of each slice is over the gradients that contain it.
 
     Args: see `ConditionalAccumulator`.
     """
@@ -148,7 +148,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     def apply_indexed_slices_grad(
         self, grad: IndexedSlices, local_step: Any = 0, name: str | None = None
     ) -> Operation:
-        """An operation that adds a gradient, unless it is of a step before the accumulator's."""
+        """Return an operation that adds IndexedSlices, or drops them if their step is before the accumulator's."""
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(
@@ -159,11 +159,11 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         local_step: Any = 0,
         name: str | None = None,
     ) -> Operation:
-        """An operation that adds a gradient, unless it is of a step before the accumulator's.
+        """Return an operation that adds a gradient, or drops it if its step is before the accumulator's.
 
         Args:
-            grad_indices: of the slices in `grad_values`.
-            grad_shape: of the whole gradient, if it is known.
+            grad_indices: indices of the slices `grad_values`.
+            grad_shape: shape of the dense gradient, if known.
         """
         return apply_no_output_op(
             "SparseAccumulatorApplyGradient",
@@ -177,7 +177,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         )
 
     def take_grad(self, num_required: Any, name: str | None = None) -> TakenSlices:
-        """The mean (or sum) of each slice that was given, once there have been that many gradients; the next step begins."""
+        """Return the mean (or sum) per slice once `num_required` gradients have arrived; resets it and increments the step."""
         return TakenSlices(
             *apply_tuple_op(
                 "SparseAccumulatorTakeGradient",
@@ -189,6 +189,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         )
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
-        """The same as IndexedSlices."""
+        """Return the result of `take_grad` as IndexedSlices."""
         taken = self.take_grad(num_required, name)
         return IndexedSlices(taken.values, taken.indices, taken.shape)

@@ -1,6 +1,6 @@
-"""Conditional accumulators in graphs: the nodes that make them, and those that add and take gradients.
+"""Ops of conditional accumulators: creation, application and taking of gradients.
 
-The verbs run on the event loop, where accumulators live; large gradients are added up on workers.
+The kernels run on the event loop, which owns the accumulators; large gradients are summed on workers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _scalar(value: Array, what: str) -> int:
 
 
 def _applies(kind: type[Accumulator], gradient_of: Callable[..., Callable[[], Gradient]]) -> Reference:
-    """The kernel of a verb that adds a gradient; `gradient_of` checks it and says how to copy it."""
+    """Return the kernel of an op that adds a gradient; `gradient_of` checks the inputs and returns what copies them."""
 
     def kernel(context: KernelContext) -> Compute:
         find = _find(context, kind)
@@ -77,7 +77,7 @@ def _applies(kind: type[Accumulator], gradient_of: Callable[..., Callable[[], Gr
 async def _apply_large(
     step: StepContext, accumulator: Accumulator, local_step: int, make: Callable[[], Gradient]
 ) -> None:
-    """Add on a worker to what has been accumulated, again if that has changed in the meantime."""
+    """Add on a worker to the accumulated sum; repeat if the sum has changed meanwhile (compare-and-swap)."""
     gradient: Any = await step.run_in_worker(make)
     while not accumulator.is_stale(local_step):
         base = accumulator.gradients
@@ -102,7 +102,7 @@ def _sparse(
 
 
 def _takes(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Reference:
-    """The kernel of a verb that takes what has been accumulated; `outputs_of` makes outputs of it."""
+    """Return the kernel of an op that takes the accumulated gradient; `outputs_of` converts it to outputs."""
 
     def kernel(context: KernelContext) -> Compute:
         find = _find(context, kind)
@@ -120,7 +120,7 @@ def _takes(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Re
 async def _taken(
     step: StepContext, accumulator: Accumulator, count: int, outputs_of: Callable[[Any], Any]
 ) -> Any:
-    """Stands in line only when its task has begun, and waits at once: it can be woken from the start."""
+    """Join the waiting queue once the task runs, and wait in the same turn of the loop, so that no wake-up is lost."""
     outcome = accumulator.take(count)
     gradients = await waiting(accumulator, outcome) if isinstance(outcome, Attempt) else outcome
     if not are_large([gradients.sum()]):
@@ -142,7 +142,7 @@ def _slices(accumulator: SparseAccumulator, gradients: Sparse) -> tuple[Array, A
 
 
 def _asks(answer: Callable[..., Any]) -> Reference:
-    """The kernel of a verb that looks or sets."""
+    """Return the kernel of an op that reads or sets a property."""
 
     def kernel(context: KernelContext) -> Compute:
         find = _find(context, Accumulator)
@@ -164,7 +164,7 @@ _TYPE = (
 
 
 def _scalar_behind_handle(outputs: Sequence[Dims]) -> ShapeRule:
-    """Input 1 is a scalar."""
+    """Shape rule: input 1 is a scalar."""
 
     def shape(context: ShapeContext) -> Sequence[Dims]:
         shapes.with_rank(context.inputs[1], 0)

@@ -1,4 +1,4 @@
-"""Barriers in graphs: the nodes that make one and its verbs, and the class users make."""
+"""Barriers: the ops, and the class that users create."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from aioexec.resources.waiting import Attempt, waiting
 from aioexec.shapes import Dims, TensorShape
 
 _MANY = 256
-"""Tuples whose taking apart or putting together would hold the event loop."""
+"""Tuples whose splitting or stacking would block the event loop for too long."""
 
 
 def _make(context: KernelContext, name: str) -> BarrierResource:
@@ -152,7 +152,7 @@ def _batch(barrier: BarrierResource, entries: Sequence[Entry]) -> tuple[Array, .
 
 
 def _asks(answer: Callable[[BarrierResource], Any]) -> Reference:
-    """The kernel of a verb that looks or closes."""
+    """Return the kernel of an op that reads a property or closes."""
 
     def kernel(context: KernelContext) -> Compute:
         find = finder(context, BarrierResource)
@@ -222,7 +222,7 @@ for _signature, _shape, _kernel in _VERBS:
 
 
 class Taken(NamedTuple):
-    """Tuples of a barrier: in which insertion each was begun, their keys, and a batch of each component."""
+    """Tuples taken from a barrier: the insertion order of each, their keys, and a batch of each component."""
 
     indices: Tensor
     keys: Tensor
@@ -230,15 +230,15 @@ class Taken(NamedTuple):
 
 
 class Barrier:
-    """Tuples of tensors by key whose components come one by one; those that are complete can be taken, many at once.
+    """A map from keys to tuples of tensors whose components are inserted separately; complete tuples can be taken in batches.
 
     Args:
-        types: of the components, or one dtype.
-        shapes: of the components; scalars without.
-        shared_name: nodes of this name share one barrier, in all sessions of a container.
+        types: dtypes of the components, or one dtype.
+        shapes: shapes of the components; scalars by default.
+        shared_name: barriers of one name are shared by the sessions of a container.
 
     Raises:
-        GraphValueError: a shape is not fully defined, or has no elements.
+        GraphValueError: a shape is not fully defined or is empty.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class Barrier:
         return self._barrier_ref.op.name
 
     def insert_many(self, component_index: int, keys: Any, values: Any, name: str | None = None) -> Operation:
-        """An operation that brings one component of tuples, those of `keys`; `values` has one dimension more."""
+        """Return an operation that inserts one component of the tuples of `keys`; `values` has a leading batch dimension."""
         return apply_no_output_op(
             "BarrierInsertMany",
             self._barrier_ref,
@@ -295,11 +295,11 @@ class Barrier:
         timeout: int | None = None,
         name: str | None = None,
     ) -> Taken:
-        """The first complete tuples.
+        """Return the first complete tuples.
 
         Args:
-            allow_small_batch: take what there is, if there are fewer and the barrier is closed.
-            timeout: not offered, as in TensorFlow; a step has a timeout of its own.
+            allow_small_batch: allow fewer tuples if the barrier is closed.
+            timeout: unsupported, as in TensorFlow; use the timeout of the step.
         """
         taken = Taken(
             *apply_any_op(
@@ -321,10 +321,10 @@ class Barrier:
         return taken
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """An operation after which no new keys are taken in.
+        """Return an operation that closes the barrier to new keys.
 
         Args:
-            cancel_pending_enqueues: forget the tuples that are not complete; otherwise they may still be completed.
+            cancel_pending_enqueues: drop incomplete tuples; otherwise they may still be completed.
         """
         return apply_no_output_op(
             "BarrierClose",
@@ -334,11 +334,11 @@ class Barrier:
         )
 
     def ready_size(self, name: str | None = None) -> Tensor:
-        """How many tuples are complete."""
+        """Return the number of complete tuples."""
         return self._asked("BarrierReadySize", name)
 
     def incomplete_size(self, name: str | None = None) -> Tensor:
-        """How many tuples lack components."""
+        """Return the number of incomplete tuples."""
         return self._asked("BarrierIncompleteSize", name)
 
     def _asked(self, op_type: str, name: str | None) -> Tensor:

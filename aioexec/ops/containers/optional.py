@@ -1,5 +1,5 @@
-"""Optionals: values that may be missing, along edges of dtype variant. TensorFlow's conditionals of functions pass what the
-gradient needs of a branch as one: the branch that did not run puts out OptionalNone.
+"""Optionals: values that may be missing, as tensors of dtype variant. TensorFlow's functional conditionals pass intermediate
+values of a branch to its gradient in them: a branch that is not taken outputs OptionalNone.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ register(
 
 
 def declared_shapes(context: ShapeContext) -> Sequence[Dims]:
-    """The shapes that a node says its outputs have, one for each of its `output_types`."""
+    """Return the shapes in `output_shapes` of a node, one for each of its `output_types`."""
     _scalar(context)
     types, found = context.attrs["output_types"], context.attrs["output_shapes"]
     if len(types) != len(found):

@@ -1,4 +1,4 @@
-"""Queues as users make them: classes whose methods add nodes to the graph."""
+"""The queue classes that users create; their methods add nodes to the graph."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from aioexec.shapes import TensorShape
 
 
 class QueueBase:
-    """A queue of the graph: elements are tuples of tensors, one for each of `dtypes`.
+    """A queue in the graph; its elements are tuples of tensors, one for each of `dtypes`.
 
-    With `names`, elements are dicts by name. Shapes, where given, are fully defined; without them elements may have any shape,
-    and only single ones are dequeued.
+    With `names`, elements are dicts. Shapes must be fully defined; without shapes, elements may have any, but cannot be
+    dequeued in batches.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
-        """The queue at a position of a list, chosen when the step runs.
+        """Return the queue at an index of a list, selected when the step runs.
 
         Raises:
-            GraphTypeError: these are not queues, or their components differ.
+            GraphTypeError: an item is not a queue, or the components differ.
         """
         if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
             raise GraphTypeError(f"A list of queues expected, got {queues!r}")
@@ -95,7 +95,7 @@ class QueueBase:
     # Verbs
 
     def enqueue(self, vals: Any, name: str | None = None) -> Operation:
-        """An operation that brings in one element: a tensor, a list or tuple of them, or with names a dict."""
+        """Return an operation that enqueues one element: a tensor, a list or tuple of tensors, or with names a dict."""
         with get_default_graph().name_scope(name or f"{self._name}_enqueue") as scope:
             tensors = self._components(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
@@ -103,7 +103,7 @@ class QueueBase:
             return apply_no_output_op("QueueEnqueueV2", self._queue_ref, tensors, name=scope)
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
-        """An operation that brings in the elements of a batch, one by one: each component has one dimension more."""
+        """Return an operation that enqueues the elements of a batch: each component has a leading batch dimension."""
         with get_default_graph().name_scope(name or f"{self._name}_EnqueueMany") as scope:
             tensors = self._components(vals)
             batch: shapes.Dims = (None,)
@@ -114,22 +114,22 @@ class QueueBase:
             return apply_no_output_op("QueueEnqueueManyV2", self._queue_ref, tensors, name=scope)
 
     def dequeue(self, name: str | None = None) -> Any:
-        """The next element: a tensor, a list of them if there are several components, or with names a dict."""
+        """Return the next element: a tensor, a list of tensors if there are several components, or with names a dict."""
         return self._taken("QueueDequeueV2", "Dequeue", name)
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
-        """The next `n` elements as one batch; an error if the queue is closed and has fewer."""
+        """Return the next `n` elements as one batch; OutOfRangeError if the queue is closed and has fewer."""
         return self._taken("QueueDequeueManyV2", "DequeueMany", name, n)
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
-        """The next `n` elements as one batch, fewer if the queue is closed and has no more."""
+        """Return up to `n` elements as one batch; fewer only if the queue is closed."""
         return self._taken("QueueDequeueUpToV2", "DequeueUpTo", name, n)
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """An operation after which nothing can be enqueued.
+        """Return an operation that closes the queue: later enqueues fail.
 
         Args:
-            cancel_pending_enqueues: enqueues that wait for room fail; otherwise closing waits for them.
+            cancel_pending_enqueues: enqueues waiting for space fail; otherwise closing waits for them.
         """
         return apply_no_output_op(
             "QueueCloseV2",
@@ -139,23 +139,23 @@ class QueueBase:
         )
 
     def is_closed(self, name: str | None = None) -> Tensor:
-        """Whether the queue is closed."""
+        """Return whether the queue is closed."""
         return self._asked("QueueIsClosedV2", name or f"{self._name}_Is_Closed")
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements are in the queue."""
+        """Return the number of elements."""
         return self._asked("QueueSizeV2", name or f"{self._name}_Size")
 
     # Outside of steps
 
     def in_session(self, session: RunsSteps | None = None) -> SessionQueue:
-        """The queue in a session, for application code to put into and to get from.
+        """Return the queue as an object that application code can await, in a session.
 
         Args:
-            session: by default, the default session.
+            session: the default session by default.
 
         Raises:
-            GraphValueError: there is none.
+            GraphValueError: there is no default session.
         """
         session = session or get_default_session()
         if session is None:
@@ -165,7 +165,7 @@ class QueueBase:
         return SessionQueue(self, session)
 
     def in_order(self, vals: Any) -> Sequence[Any]:
-        """The components of an element, of which there must be as many as `dtypes`."""
+        """Return the components of an element in the order of `dtypes`."""
         given = self._listed(vals)
         if len(given) != len(self._dtypes):
             raise GraphValueError(
@@ -197,7 +197,7 @@ class QueueBase:
         return tensors[0] if len(tensors) == 1 else tensors
 
     def _components(self, vals: Any) -> list[Tensor]:
-        """The tensors of an element or batch, each of its dtype."""
+        """Convert the components of an element or batch to tensors of their dtypes."""
         return [
             convert_to_tensor(value, dtype, name=f"component_{k}")
             for k, (value, dtype) in enumerate(zip(self.in_order(vals), self._dtypes, strict=True))
@@ -219,14 +219,14 @@ class QueueBase:
 
 
 class FIFOQueue(QueueBase):
-    """A queue that gives elements back in the order they came.
+    """A first-in, first-out queue.
 
     Args:
-        capacity: how many elements it holds; any number if negative.
-        dtypes: of the components of an element, or one dtype.
-        shapes: of the components, or one shape; needed to dequeue many at once.
-        names: of the components: elements are then dicts.
-        shared_name: nodes of this name share one queue, in all sessions of a container.
+        capacity: maximum number of elements; unbounded if negative.
+        dtypes: dtypes of the components, or one dtype.
+        shapes: shapes of the components, or one shape; required for batches.
+        names: names of the components; elements are then dicts.
+        shared_name: queues of one name are shared by the sessions of a container.
     """
 
     def __init__(
@@ -244,11 +244,12 @@ class FIFOQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    """A queue that gives back any of its elements, as the seeds say.
+    """A queue that dequeues elements in random order.
 
     Args:
-        min_after_dequeue: how many elements must be left after a dequeue while the queue is open, for a good mixture.
-        seed: of the choice, with the seed of the graph.
+        min_after_dequeue: minimum number of elements that stay after a dequeue while the queue is open, which ensures a
+            minimum level of mixing.
+        seed: op seed; combined with the seed of the graph.
         capacity, dtypes, shapes, names, shared_name: as of `FIFOQueue`.
     """
 
@@ -280,10 +281,10 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """A FIFO queue of elements that may differ in dimensions given as None; batches are padded to the largest of them.
+    """A FIFO queue whose elements may differ in dimensions given as None; a batch is padded to the largest of its elements.
 
     Args:
-        shapes: of the components, a list; their ranks must be known.
+        shapes: list of the shapes of the components; ranks must be known.
         capacity, dtypes, names, shared_name: as of `FIFOQueue`.
     """
 
@@ -303,11 +304,11 @@ class PaddingFIFOQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """A queue that gives back the element with the lowest priority first: its first component, an int64, before the others.
+    """A queue that dequeues the element of lowest priority first; the priority is the first component, an int64.
 
     Args:
-        types: of the components but the first, or one dtype.
-        shapes: of the components but the first, or one shape.
+        types: dtypes of the other components, or one dtype.
+        shapes: shapes of the other components, or one shape.
         capacity, names, shared_name: as of `FIFOQueue`.
     """
 
@@ -358,7 +359,7 @@ def _as_lists(
 
 
 def _shape_list(given: Any) -> list[TensorShape]:
-    """One shape for each component; a list of dimensions is the shape of the only one.
+    """Return one shape per component; a list of dimensions is the shape of a single component.
 
     Raises:
         GraphValueError: a shape is not fully defined.
@@ -372,10 +373,10 @@ def _shape_list(given: Any) -> list[TensorShape]:
 
 
 def _partial_shape_list(given: Any, count: int) -> list[TensorShape]:
-    """One shape of known rank for each of so many components.
+    """Return one shape of known rank per component.
 
     Raises:
-        GraphValueError: these are not such shapes.
+        GraphValueError: the number of shapes differs, or a rank is unknown.
     """
     if not isinstance(given, list | tuple) or any(item is None or isinstance(item, int) for item in given):
         raise GraphValueError("When providing partial shapes, a list of shapes must be provided.")

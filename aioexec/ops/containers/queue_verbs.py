@@ -1,6 +1,6 @@
-"""The verbs on queues. They wait without a thread, and are cancelled with their step.
+"""Ops on queues. They wait without occupying a thread, and are cancelled with their step.
 
-All run on the event loop, where queues live. Elements are copied into a queue, so what comes out has no other reference.
+The kernels run on the event loop, which owns the queues. Elements are copied when enqueued and thus have no other reference.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from aioexec.resources.waiting import Attempt, waiting
 from aioexec.shapes import Dims
 
 _MANY = 256
-"""Elements whose taking apart or putting together would hold the event loop."""
+"""Elements whose splitting or stacking would block the event loop for too long."""
 
-# What the verbs share
+# Shared by the kernels
 
 
 def _queue_behind(
     context: KernelContext, components: Sequence[DType] | None, needs_shapes: bool = False
 ) -> Callable[[Any], Queue]:
-    """A function from a handle to its queue, checked to hold such components."""
+    """Return a function from a handle to its queue, which checks the component dtypes."""
 
     def check(queue: Queue) -> None:
         if components is not None and tuple(components) != queue.dtypes:
@@ -89,7 +89,7 @@ async def _enqueue_large(step: StepContext, queue: Queue, components: Sequence[A
 
 
 def _is_large_element(queue: Queue, components: Sequence[Any]) -> bool:
-    """Whether to copy an element elsewhere; it is checked to be of the queue's shapes."""
+    """Return whether copying an element belongs on a worker, after checking its shapes."""
     if not queue.dims:
         return are_large(components)
     if tuple([component.shape for component in components]) == queue.dims:
@@ -128,7 +128,7 @@ async def _enqueue_many_large(step: StepContext, queue: Queue, components: Seque
 
 
 def _batch_size(queue: Queue, components: Sequence[Any]) -> int:
-    """How many elements the components hold, checked to be alike."""
+    """Return the batch size, after checking that all components have the same."""
     for k, component in enumerate(components):
         if component.ndim == 0:
             raise InvalidArgumentError(
@@ -178,7 +178,7 @@ def _dequeue(context: KernelContext) -> Compute:
 
 
 def _result_of(count: int) -> Callable[[Element], Any]:
-    """Components in the form kernels return outputs in."""
+    """Return components in the form of kernel outputs."""
     return (lambda element: element[0]) if count == 1 else lambda element: element
 
 
@@ -209,7 +209,7 @@ def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[
 async def _dequeue_elsewhere(
     step: StepContext, queue: Queue, take: Callable[[], Any], finish: Callable[[Sequence[Element]], Any]
 ) -> Any:
-    """Make a batch on a worker, unless it is small after all."""
+    """Stack a batch on a worker unless it is small; on failure return its elements to the queue."""
     elements = await _wait(queue, take())
     try:
         if len(elements) <= _MANY and _batch_bytes(queue, elements) <= LARGE:
@@ -231,7 +231,7 @@ def _count(n: Array, what: str) -> int:
 
 
 def _batch(queue: Queue, elements: Sequence[Element]) -> Element:
-    """Elements side by side: for each component an array with one dimension more."""
+    """Stack elements: for each component an array with a leading batch dimension."""
     return tuple(
         [
             stacked([element[k] for element in elements], dims or (), dtype)
@@ -263,7 +263,7 @@ def _close(context: KernelContext) -> Compute:
 
 
 def _asks(answer: Callable[[Queue], Any]) -> Callable[[KernelContext], Compute]:
-    """The kernel of a verb that only looks."""
+    """Return the kernel of an op that reads a property."""
 
     def kernel(context: KernelContext) -> Compute:
         queue_behind = _queue_behind(context, None)
@@ -284,7 +284,7 @@ def _no_outputs(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _batches_of_components(context: ShapeContext) -> Sequence[Dims]:
-    """Shapes are known to the queue alone; `Queue.dequeue` and its like set them where the queue is at hand."""
+    """Shape rule: unknown, since only the queue knows shapes; `Queue.dequeue` and the like set them from the Python object."""
     n = context.value(1)
     if n is not None and n.ndim == 0 and n < 0:
         raise GraphValueError(f"Input 'n' must be >= 0, but is {n}")
@@ -300,10 +300,10 @@ def _scalar(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _register_verbs(suffix: str, handle: str, flags: str) -> None:
-    """The verbs on queues passed as `handle`; all are asynchronous, so that none is ever merged, folded or left out."""
+    """Register the ops on queues passed as `handle`; all are asynchronous, so that no pass merges, folds or prunes them."""
     into = f"(handle:{handle}, components:Tcomponents) -> () [Tcomponents:list(type)>=1; timeout_ms:int=-1]"
     out = "(components:component_types) [component_types:list(type)>=1; timeout_ms:int=-1]"
-    batches = _batches_of_components if suffix else _components  # the first version checks n when it runs
+    batches = _batches_of_components if suffix else _components  # V1 checks n at run time
     many = _dequeue_several(Queue.dequeue_many, "DequeueMany")
     up_to = _dequeue_several(Queue.dequeue_up_to, "DequeueUpTo")
     size = _asks(lambda queue: np.int32(queue.size))

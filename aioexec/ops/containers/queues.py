@@ -1,7 +1,7 @@
-"""Nodes that make queues: FIFO, padding, shuffling and by priority.
+"""Ops that create queues: FIFO, padding FIFO, random shuffle and priority.
 
-The second versions (…V2) pass a queue along resource edges, the first ones along references; both pass a handle, a scalar array
-of a `resources.queues.Queue`. The verbs on one are in `queue_verbs`.
+The V2 ops output a handle on a resource edge, the others on a reference edge: a scalar object array that holds a
+`resources.queues.Queue`. The ops that use queues are in `queue_verbs`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aioexec.resources.queues import FIFOQueue, PaddingFIFOQueue, Queue, RandomS
 from aioexec.shapes import Dims
 
 Make = Callable[..., Queue]
-"""(attributes, name, component dtypes, shapes, capacity, device) to a queue."""
+"""Creates a queue from (attributes, name, component dtypes, shapes, capacity, device)."""
 
 
 def _kernel_of(make: Make) -> Reference:
@@ -65,13 +65,13 @@ def shown_shapes(dims: Sequence[Dims]) -> str:
 
 
 _FEW = 64
-"""Positions that are chosen one by one, from words that are drawn for more."""
+"""Number of positions up to which they are drawn one by one, from buffered words."""
 
 
 class _Choices:
-    """Positions chosen by the random stream of a seed, one word each, as TensorFlow's queue chooses.
+    """Chooses random positions as TensorFlow's RandomShuffleQueue: one word of a Philox stream each, modulo the size.
 
-    `_words` are drawn already, the next one last.
+    `_words` are words drawn in advance, the next one last.
     """
 
     def __init__(self, seeds: tuple[int, int]) -> None:
@@ -79,7 +79,7 @@ class _Choices:
         self._words: list[int] = []
 
     def __call__(self, size: int, count: int) -> Sequence[int]:
-        """A position among `size`, then one among one fewer, and so on."""
+        """Return `count` positions, the k-th among `size` - k."""
         held = self._words
         if count <= _FEW:
             chosen = []
@@ -95,7 +95,7 @@ class _Choices:
         return positions
 
     def _drawn(self, counters: int) -> Array:
-        """The next words of the stream, four for each counter."""
+        """Draw the next words of the stream, four per counter."""
         start = self._stream.reserve(counters)
         return words(self._stream.key, start, np.arange(counters, dtype=np.uint64)).reshape(-1)
 

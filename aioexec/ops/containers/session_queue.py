@@ -1,11 +1,11 @@
-"""Queues of a graph as application code uses them: awaited, beside the steps that use the same queue.
+"""Queues for application code, which awaits them on the event loop.
 
     frames = queue.in_session(session)
     await frames.put(frame)                 # waits while the queue is full
     async for result in results.in_session(session):
         ...                                 # ends when the queue is closed and empty
 
-Each call is a step of the session: it stands in the same line as all others, is cancelled like them, and fails as they do.
+Each call runs a step of the session: it waits in the queue's FIFO order among other steps, is cancelled and fails as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aioexec.shapes import TensorShape
 
 
 class RunsSteps(Protocol):
-    """What is needed of a session."""
+    """The part of a session that this module uses."""
 
     async def run(self, fetches: Any, feed_dict: Any = None) -> Any: ...
 
@@ -47,9 +47,9 @@ class GraphQueue(Protocol):
 
 
 class SessionQueue:
-    """A queue in a session; made by `QueueBase.in_session`.
+    """A queue in a session; created by `QueueBase.in_session`.
 
-    Constant: the nodes that its calls run. They are made with it, so it must be there before the graph is finalised.
+    Constant: the nodes that its calls run. They are added to the graph on construction, which must precede `finalize`.
     """
 
     def __init__(self, queue: GraphQueue, session: RunsSteps) -> None:
@@ -71,17 +71,17 @@ class SessionQueue:
             self._close = {cancels: queue.close(cancels) for cancels in (False, True)}
 
     async def put(self, vals: Any) -> None:
-        """Bring one element in: a value, a list or tuple of them, or with names a dict.
+        """Enqueue one element: a value, a list or tuple of values, or with names a dict.
 
         Raises:
             CancelledError: the queue is closed.
-            InvalidArgumentError: the element is not of its shapes.
+            InvalidArgumentError: the element does not have the component shapes.
         """
         components = self._queue.in_order(vals)
         await self._session.run(self._enqueue, dict(zip(self._fed, components, strict=True)))
 
     async def get(self) -> Any:
-        """The next element: a value, a list of them if there are several components, or with names a dict.
+        """Dequeue one element: a value, a list if there are several components, or with names a dict.
 
         Raises:
             OutOfRangeError: the queue is closed and empty.
@@ -89,14 +89,14 @@ class SessionQueue:
         return await self._session.run(self._dequeue)
 
     async def size(self) -> int:
-        """How many elements are in the queue."""
+        """Return the number of elements."""
         return int(await self._session.run(self._size))
 
     async def close(self, cancel_pending_enqueues: bool = False) -> None:
-        """Let nothing more in.
+        """Close the queue: later enqueues fail.
 
         Raises:
-            CancelledError: the queue was closed before (not with `cancel_pending_enqueues`).
+            CancelledError: the queue was already closed (unless `cancel_pending_enqueues`).
         """
         await self._session.run(self._close[cancel_pending_enqueues])
 

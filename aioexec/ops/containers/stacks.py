@@ -1,7 +1,7 @@
-"""Stack nodes, with which graphs that TensorFlow made put the values of a loop by for its gradient.
+"""Stack ops, with which TensorFlow's graphs save values of a loop for its gradient.
 
-The second versions (…V2) pass a stack along resource edges, the first ones along references; both pass a scalar object array
-that holds the `resources.stack.Stack` itself, which so vanishes with the step.
+The V2 ops pass a stack on resource edges, the others on reference edges: a scalar object array that holds the
+`resources.stack.Stack` itself, which is freed with the step.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ for _suffix, _kind, _size in (("", "Ref(string)", ""), ("V2", "resource", "max_s
         ),
     ):
         register(
-            f"{_signature} {{stateful}}",  # the first versions, too, so that none is ever merged, folded or left out
+            f"{_signature} {{stateful}}",  # no pass may merge, fold or prune them
             shape=_shape,
             kernel=_kernel,
             gradient=NOT_DIFFERENTIABLE,

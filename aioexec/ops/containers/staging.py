@@ -1,8 +1,8 @@
-"""Staging areas in graphs: what puts values into Stage, MapStage and OrderedMapStage, takes and looks at them.
+"""Ops of staging areas: Stage, MapStage and OrderedMapStage with their counterparts.
 
-There is no handle: nodes with the same container and shared name (or, without one, the same node name) mean the same area,
-which the first of them makes. All run on the event loop, where areas live; they wait without a thread, and are cancelled with
-their step. What is put is a copy.
+There are no handles: nodes with the same container and shared name (by default, node name) use one area, which the first of
+them creates. The kernels run on the event loop, which owns the areas; they wait without occupying a thread and are cancelled
+with their step. Staged values are copies.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from aioexec.shapes import Dims
 
 Make = Callable[[Attrs], WaitingRoom]
 Ask = Callable[..., Any]
-"""(area, *inputs) to what the verb comes to, or an Attempt at it."""
+"""(area, *inputs) to the result, or to an Attempt at it."""
 Finish = Callable[[KernelContext], Callable[[Any], Any]]
-"""For a node, a function from what its verb comes to to its outputs."""
+"""For a node, the function from a result to its outputs."""
 
 
 class OrderedStagingMap(StagingMap):
-    """Ordered maps are another kind of resource: one of that name may be beside a map that is not."""
+    """A separate resource class: an ordered and an unordered map of one name are different resources."""
 
 
 def _map(attrs: Attrs, kind: type[StagingMap]) -> StagingMap:
@@ -56,7 +56,7 @@ def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], Waiti
 
 
 def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
-    """The kernel of a verb that takes or looks."""
+    """Return the kernel of an op that takes or reads values."""
 
     def kernel(context: KernelContext) -> Compute:
         area, made = _area(context, kind), finish(context)
@@ -72,7 +72,7 @@ def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
 
 
 def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) -> Reference:
-    """The kernel of a verb that puts what comes behind its first operands; `asks` receives the attributes."""
+    """Return the kernel of an op that stages its inputs after the first `operands`; `asks` receives the attributes."""
 
     def kernel(context: KernelContext) -> Compute:
         area = _area(context, kind)
@@ -117,7 +117,7 @@ def _key_and_values(context: KernelContext) -> Callable[[Any], Any]:
 
 
 def _checked(values: Sequence[Any], dtypes: Sequence[DType]) -> Sequence[Any]:
-    """Values that are to be outputs of these types."""
+    """Check the number and dtypes of values before they become outputs."""
     if len(values) != len(dtypes):
         raise InvalidArgumentError(f"Mismatch stage/unstage: {len(values)} vs. {len(dtypes)}")
     for k, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):

@@ -1,4 +1,4 @@
-"""Staging areas as users make them: `StagingArea` and `MapStagingArea`, whose methods add nodes to the graph."""
+"""`StagingArea` and `MapStagingArea`: the classes that users create; their methods add nodes to the graph."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from aioexec.graph.apply import apply_any_op, apply_no_output_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
-from aioexec.ops.containers import staging  # noqa: F401  (its rows)
+from aioexec.ops.containers import staging  # noqa: F401  (registers ops)
 from aioexec.shapes import TensorShape
 
 
 class BaseStagingArea:
-    """What staging areas share: tuples of tensors of `dtypes`; with `names`, dicts by name.
+    """The base of both staging areas, which hold tuples of tensors of `dtypes`; with `names`, dicts.
 
     Args:
-        dtypes: of the components of a tuple.
-        shapes: of the components; they may be of any shape without.
-        names: of the components.
-        shared_name: areas of this name are one; by default, that of the class, made unique in the graph.
-        capacity: how many tuples the area holds; any number if 0.
-        memory_limit: how many bytes it holds; any number if 0.
+        dtypes: dtypes of the components.
+        shapes: shapes of the components; by default any.
+        names: names of the components.
+        shared_name: areas of one name are the same; by default a unique name in the graph, derived from the class.
+        capacity: maximum number of tuples; unbounded if 0.
+        memory_limit: maximum number of bytes; unbounded if 0.
 
     Raises:
-        GraphValueError: not a shape and name for each component.
+        GraphValueError: the numbers of dtypes, shapes and names differ.
     """
 
     _family = ""
@@ -76,28 +76,28 @@ class BaseStagingArea:
 
     @property
     def capacity(self) -> int:
-        """How many tuples the area holds; any number if 0."""
+        """Maximum number of tuples; unbounded if 0."""
         return self._capacity
 
     @property
     def memory_limit(self) -> int:
-        """How many bytes it holds; any number if 0."""
+        """Maximum number of bytes; unbounded if 0."""
         return self._memory_limit
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many tuples can be had."""
+        """Return the number of tuples that can be taken."""
         tensor: Tensor = self._node(f"{self._family}Size", name or f"{self._name}_size")
         return tensor
 
     def clear(self, name: str | None = None) -> Operation:
-        """An operation that forgets everything."""
+        """Return an operation that removes all tuples."""
         op: Operation = self._node(f"{self._family}Clear", name or f"{self._name}_clear")
         return op
 
     # Service
 
     def _node(self, op_type: str, name: str, *inputs: Any, dtypes: Sequence[DType] | None = None) -> Any:
-        """A node beside the area's others."""
+        """Add a node that is colocated with the area's other nodes."""
         with get_default_graph().colocate_with(self._root):
             return apply_any_op(
                 op_type,
@@ -110,10 +110,10 @@ class BaseStagingArea:
             )
 
     def _components(self, values: Any, indices: Sequence[int] | None) -> tuple[list[Tensor], list[int]]:
-        """The tensors that are put, and the numbers of their components.
+        """Return the tensors to stage, and the indices of their components.
 
         Raises:
-            GraphValueError: these are not components.
+            GraphValueError: names, indices or their number do not fit the components.
         """
         if isinstance(values, Mapping):
             given, indices = self._by_name(values)
@@ -145,7 +145,7 @@ class BaseStagingArea:
         return [values[self._names[k]] for k in indices], indices
 
     def _tuple(self, tensors: Sequence[Tensor], indices: Sequence[int] | None = None) -> Any:
-        """What is taken: a list, or with names a dict."""
+        """Return a tuple as a list, or with names as a dict."""
         numbers = range(len(self._dtypes)) if indices is None else indices
         for tensor, k in zip(tensors, numbers, strict=True):
             tensor.set_shape(self._shapes[k])
@@ -155,7 +155,7 @@ class BaseStagingArea:
 
 
 class StagingArea(BaseStagingArea):
-    """Tuples of tensors that one step leaves for another, in order. A taker waits for a tuple, a putter for room.
+    """Passes tuples of tensors between steps in FIFO order. `get` waits for a tuple, `put` for space.
 
     Args: see `BaseStagingArea`.
     """
@@ -163,7 +163,7 @@ class StagingArea(BaseStagingArea):
     _family = "Stage"
 
     def put(self, values: Any, name: str | None = None) -> Operation:
-        """An operation that leaves a tuple: a list or tuple of tensors, or with names a dict."""
+        """Return an operation that stages a tuple: a list or tuple of tensors, or with names a dict."""
         with get_default_graph().name_scope(name or f"{self._name}_put") as scope:
             tensors, _ = self._components(values, None)
             if len(tensors) != len(self._dtypes):
@@ -174,19 +174,19 @@ class StagingArea(BaseStagingArea):
         return op
 
     def get(self, name: str | None = None) -> Any:
-        """The first tuple, taken: a list of tensors, or with names a dict."""
+        """Remove and return the first tuple: a list of tensors, or with names a dict."""
         return self._tuple(self._node("Unstage", name or f"{self._name}_get"))
 
     def peek(self, index: Any, name: str | None = None) -> Any:
-        """The tuple at a position, which stays."""
+        """Return the tuple at a position without removing it."""
         return self._tuple(self._node("StagePeek", name or f"{self._name}_peek", index))
 
 
 class MapStagingArea(BaseStagingArea):
-    """Tuples of tensors by key, which may be put and taken in parts. A taker waits for its key, a putter for room.
+    """Maps keys to tuples of tensors, which may be put and taken in parts. `get` waits for its key, `put` for space.
 
     Args:
-        ordered: whether `get` without a key gives the tuple of the lowest one.
+        ordered: whether `get` without a key takes the tuple of the lowest key.
         dtypes, shapes, names, shared_name, capacity, memory_limit: see `BaseStagingArea`.
     """
 
@@ -206,7 +206,7 @@ class MapStagingArea(BaseStagingArea):
     def put(
         self, key: Any, vals: Any, indices: Sequence[int] | None = None, name: str | None = None
     ) -> Operation:
-        """An operation that leaves a tuple, or some of its components.
+        """Return an operation that stages a tuple, or some of its components.
 
         Args:
             vals: a dict, or with `indices` a list of tensors.
@@ -219,7 +219,7 @@ class MapStagingArea(BaseStagingArea):
         return op
 
     def get(self, key: Any = None, indices: Sequence[Any] | None = None, name: str | None = None) -> Any:
-        """A key and its tuple, or the components of it with these numbers or names, taken; of the first one without a key."""
+        """Remove and return (key, tuple), or the components `indices` of the tuple; without `key`, of the first key."""
         numbers = self._numbers(indices)
         types = [self._dtypes[k] for k in numbers]
         if key is None:
@@ -231,19 +231,19 @@ class MapStagingArea(BaseStagingArea):
         return found, self._tuple(tensors, numbers)
 
     def peek(self, key: Any, indices: Sequence[Any] | None = None, name: str | None = None) -> Any:
-        """The tuple of a key, or components of it, which stay."""
+        """Return the tuple of a key, or the components `indices` of it, without removing it."""
         numbers = self._numbers(indices)
         label = name or f"{self._name}_pop"
         types = [self._dtypes[k] for k in numbers]
         return self._tuple(self._node(f"{self._family}Peek", label, key, numbers, dtypes=types), numbers)
 
     def incomplete_size(self, name: str | None = None) -> Tensor:
-        """How many tuples lack components."""
+        """Return the number of incomplete tuples."""
         tensor: Tensor = self._node(f"{self._family}IncompleteSize", name or f"{self._name}_incomplete_size")
         return tensor
 
     def _numbers(self, indices: Sequence[Any] | None) -> list[int]:
-        """The components that are asked for, by number or name; all if none is named."""
+        """Return the indices of the requested components, given by number or name; all if None."""
         if indices is None:
             return list(range(len(self._dtypes)))
         if all(isinstance(index, str) for index in indices):

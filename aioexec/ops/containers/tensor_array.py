@@ -1,11 +1,11 @@
-"""TensorArray nodes: a node makes an array for the step, others write and read its elements; data flows through the array.
+"""TensorArray ops: one op creates an array for the step, others write and read its elements.
 
-What orders writes and reads is the *flow*, a float without meaning that goes from one node to the next: each verb takes the
-flow of those it comes after. Gradients travel along it, too: a rule gives the flow of what it wrote for the gradient of the
-flow it had, so that the gradient of a write is read after the gradients of the reads are written.
+Writes and reads are ordered by the *flow*, a float tensor without meaning: each op consumes the flow of the ops it must
+follow. Gradients use it, too: the gradient of an op with respect to its flow input is a flow that follows the op's accesses to
+the gradient array. The gradient of a write is thus read after the gradients of all reads are written.
 
-The third versions (…V3) pass an array along resource edges, the second ones as a string, the first ones along references; all
-of them pass a scalar object array that holds the `resources.tensor_array.TensorArray` itself.
+The V3 ops pass an array on resource edges, the V2 ops as a string, the others on reference edges: in each case a scalar object
+array that holds the `resources.tensor_array.TensorArray` itself.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _behind(handle: Any) -> TensorArray:
 
 
 Verb = Callable[..., Any]
-"""(array, attributes where it reads, *input values between handle and flow) to the output values."""
+"""(array, attributes for ops that read, *inputs between handle and flow) to the outputs."""
 
 
 def _reading(verb: Verb) -> Callable[[KernelContext], Compute]:
-    """A kernel that takes a handle, operands, and the flow."""
+    """Return a kernel whose inputs are the handle, the operands, and the flow."""
 
     def kernel(context: KernelContext) -> Compute:
         attrs, dtype = context.attrs, context.attrs.get("dtype")
@@ -96,7 +96,7 @@ def _reading(verb: Verb) -> Callable[[KernelContext], Compute]:
 
 
 def _writing(verb: Verb) -> Callable[[KernelContext], Compute]:
-    """A kernel that takes a handle, operands, and the flow, which it hands on."""
+    """Return a kernel whose inputs are the handle, the operands, and the flow, and whose output is the flow."""
 
     def kernel(context: KernelContext) -> Compute:
         dtype: DType = context.attrs["T"].base_dtype
@@ -217,9 +217,9 @@ def _split_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _gradient_name(op: Operation) -> str:
-    """The gradient computation: the scope of the call of `gradients` that asks for the gradient of `op`.
+    """Return the `source` of a gradient array: the scope of the innermost enclosing call of `gradients`.
 
-    A gradient inside a loop, or in a function, and one outside of it must come to the same name.
+    Gradients inside a loop or function must use the same name as those outside.
     """
     names = op.graph.get_name_scope().split("/")
     places = [place for place, name in enumerate(names) if name.startswith("gradients")]
@@ -229,16 +229,16 @@ def _gradient_name(op: Operation) -> str:
 
 
 def version_of(handle: Tensor) -> str:
-    """The suffix of the ops that take such a handle."""
+    """Return the suffix of the ops that accept this kind of handle."""
     if handle.dtype.is_ref:
         return ""
     return "V3" if handle.dtype == dtypes.resource else "V2"
 
 
 def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, Tensor]:
-    """The handle of the gradients of an array, and a flow that comes after it was made.
+    """Return the handle of an array's gradient array, and a flow that follows its creation.
 
-    The gradients of an array from outside of a loop are made outside, too: once, and visible to all of the loop.
+    If the array was created outside of a loop, so is its gradient array: once, for all iterations.
     """
     graph = get_default_graph()
     outer = [_from_outside(tensor) for tensor in (handle, flow)]
@@ -253,14 +253,14 @@ def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, T
 
 
 def _from_outside(tensor: Tensor) -> Tensor:
-    """What a tensor is that is the same in each round of a loop."""
+    """Return the tensor outside of the loops through which it is passed unchanged."""
     while is_loop_constant(tensor.op):
         tensor = tensor.op.inputs[0]
     return tensor
 
 
 def _into_gradients(verb: str) -> Callable[..., Sequence[Any]]:
-    """The gradient of what reads an array: it writes to the array of gradients. Its flow stands for what it wrote."""
+    """Return the gradient function of a read: it writes to the gradient array, and returns the resulting flow."""
 
     def gradient(op: Operation, dvalue: Tensor, dlengths: Tensor | None = None) -> Sequence[Any]:
         handle, *operands, flow = op.inputs
@@ -273,13 +273,13 @@ def _into_gradients(verb: str) -> Callable[..., Sequence[Any]]:
 
 
 def _from_gradients(verb: str) -> Callable[..., Sequence[Any]]:
-    """The gradient of what writes to an array: it reads from the array of gradients, when they are there."""
+    """Return the gradient function of a write: it reads from the gradient array, after all writes to that."""
 
     def gradient(op: Operation, dflow: Tensor) -> Sequence[Any]:
         handle, *operands, _ = op.inputs
         dtype = op.attrs["T"]
         value = operands.pop(0 if verb == "Concat" else -1)
-        # The array of gradients has the shapes of what was written, so it is made when the last write is done.
+        # The gradient array copies the shapes of the elements, so it is created after the last write.
         written = apply_op("Identity", op.outputs[0], name="flow_out")
         with op.graph.control_dependencies([written]):
             barrier = apply_op("Identity", dflow, name="write_barrier")
@@ -301,7 +301,7 @@ _NAME = "tensor_array_name:string=''"
 
 
 def _register_version(suffix: str, kind: str) -> None:
-    """The verbs on arrays passed as `kind`; all are stateful, so that none is ever merged, folded or left out."""
+    """Register the ops on arrays passed as `kind`; all are stateful, so that no pass merges, folds or prunes them."""
     on = f"{suffix}(handle:{kind}"
     for signature, shape, kernel, gradient in (
         (

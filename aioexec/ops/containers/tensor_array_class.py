@@ -1,8 +1,8 @@
-"""`TensorArray`: an array of tensors that a loop writes and reads, as a handle and the flow that orders what is done to it.
+"""`TensorArray`: the class for arrays of tensors that loops write and read, made of a handle and the current flow.
 
-A method that changes the array returns another object, with the same handle and a later flow; code that continues
-with the older one does something that nothing orders. In the structures that conditionals and loops take it stands
-for its flow: the handle is the same all the time.
+A method that changes the array returns a new object with the same handle and a later flow. Further calls on the older object
+are not ordered after that change. In the loop variables and results of conditionals and loops, an array is represented by its
+flow, since its handle never changes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from aioexec.shapes import TensorShape
 
 
 class _Known:
-    """What all objects of one array know of it.
+    """The state shared by all objects of one array.
 
-    Constant: dtype, handle, size (None if it may change), infers (elements have one shape, and it is learned from the first).
-    Changing: element_shape; colocated, the operation it is placed with, if that is to be the one that makes the first value.
+    Constant: dtype, handle, size (None if dynamic), infers (whether the element shape is inferred from the first element).
+    Changing: element_shape; colocated, the op that produces the first value written, if the array is colocated with it.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class _Known:
         self.colocated: Operation | None = None
 
     def learn(self, shape: TensorShape) -> None:
-        """Take in the shape of an element."""
+        """Merge the shape of an element into `element_shape`."""
         if not self.element_shape.is_compatible_with(shape):
             raise GraphValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")
         if self.infers:
@@ -63,17 +63,17 @@ class TensorArray:
     """An array of tensors of one dtype.
 
     Args:
-        size: how many elements it has.
-        dynamic_size: whether it grows when written behind its end.
-        clear_after_read: forget an element once it is read, as it is unless this is False.
-        tensor_array_name: its name in messages.
-        handle, flow: of an array that exists already.
-        infer_shape: all elements have one shape.
-        element_shape: of each element.
-        colocate_with_first_write_call: put the array where the first tensor written to it is made.
+        size: number of elements.
+        dynamic_size: whether writing past the end extends the array.
+        clear_after_read: free each element when it is read; default True.
+        tensor_array_name: the name in messages.
+        handle, flow: handle and flow of an existing array.
+        infer_shape: whether all elements have the same shape.
+        element_shape: shape of each element.
+        colocate_with_first_write_call: colocate the array with the op that produces the first value written.
 
     Raises:
-        GraphTypeError, GraphValueError: the arguments do not fit together.
+        GraphTypeError, GraphValueError: the arguments contradict each other.
     """
 
     def __init__(
@@ -126,21 +126,21 @@ class TensorArray:
 
     @property
     def flow(self) -> Tensor:
-        """What comes after all that was done to the array up to this object."""
+        """The flow after all operations of this object and its predecessors."""
         return self._flow
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of the shape of each element."""
+        """The static shape of the elements, as far as it is known."""
         return self._known.element_shape
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether the size may be another one when it is asked for."""
+        """Whether the size may change."""
         return self._known.size is None
 
     def _after(self, flow: Tensor) -> TensorArray:
-        """The same array, later."""
+        """Return an object for the same array with a later flow."""
         later: TensorArray = object.__new__(TensorArray)
         later._known, later._flow = self._known, flow
         return later
@@ -150,7 +150,7 @@ class TensorArray:
         return apply_any_op(op_type, self.handle, *operands, self._flow, name=name, **attrs)
 
     def _written(self, verb: str, value: Tensor, *operands: Any, name: str | None) -> TensorArray:
-        """Do what changes the array, placed with the first value that is written to it."""
+        """Apply an op that changes the array, colocated with the first value written."""
         known = self._known
         if known.colocated is None:
             known.colocated = value.op
@@ -158,15 +158,15 @@ class TensorArray:
             return self._after(self._apply(verb, *operands, name=name))
 
     def identity(self) -> TensorArray:
-        """The same array after the control dependencies that are open."""
+        """Return an object whose later operations follow the current control dependencies."""
         return self._after(apply_op("Identity", self._flow))
 
     def grad(self, source: str, flow: Any = None, name: str | None = None) -> TensorArray:
-        """The array of the gradients by the elements.
+        """Return the array of the gradients with respect to the elements.
 
         Args:
-            source: the gradient computation; each has an array of its own.
-            flow: after what it is made; by default after all that was done to this one up to here.
+            source: the name of the gradient computation; each has its own gradient array.
+            flow: the flow after which it is created; by default that of this object.
         """
         with get_default_graph().name_scope(name or "TensorArrayGrad"):
             handle, later = gradient_array(self.handle, self._flow if flow is None else flow, source)
@@ -184,13 +184,13 @@ class TensorArray:
     # Reading
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """The element at `index`."""
+        """Return the element at `index`."""
         value: Tensor = self._apply("Read", index, name=name, dtype=self.dtype)
         value.set_shape(self.element_shape)
         return value
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at `indices`, in one tensor."""
+        """Return the elements at `indices`, stacked."""
         value: Tensor = self._apply(
             "Gather", indices, name=name, dtype=self.dtype, element_shape=self.element_shape
         )
@@ -198,14 +198,14 @@ class TensorArray:
         return value
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements, in one tensor."""
+        """Return all elements, stacked."""
         with get_default_graph().name_scope(name or "TensorArrayStack"):
             value = self.gather(range_(0, self.size()), name=name)
         value.set_shape(TensorShape([self._static_size()]).concatenate(self.element_shape))
         return value
 
     def concat(self, name: str | None = None) -> Tensor:
-        """All elements, one behind the other along their first dimension."""
+        """Return all elements, concatenated along their first dimension."""
         shape, count = self.element_shape, self._static_size()
         value: Tensor
         value, _ = self._apply("Concat", name=name, dtype=self.dtype, element_shape_except0=shape[1:])
@@ -219,7 +219,7 @@ class TensorArray:
         return None if size is None else int(size)
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements there are."""
+        """Return the number of elements."""
         if self._known.size is not None:
             return self._known.size
         found: Tensor = self._apply("Size", name=name)
@@ -249,7 +249,7 @@ class TensorArray:
             return self.scatter(range_(0, count), tensor, name=name)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """Set all elements to parts of `value` along its first dimension, of these lengths."""
+        """Split `value` along its first dimension into parts of these lengths, and set all elements to them."""
         with op_scope(name, "TensorArraySplit", self._flow, value, lengths):
             tensor, sizes = self._converted(value), cast(lengths, dtypes.int64)
             known = constant_value(sizes)
@@ -261,12 +261,12 @@ class TensorArray:
         return convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
 
     def close(self, name: str | None = None) -> Operation:
-        """Forget the elements, before the step is over."""
+        """Free the elements before the end of the step."""
         return apply_no_output_op(f"TensorArrayClose{version_of(self.handle)}", self.handle, name=name)
 
 
 def _placed(graph: Graph, op: Operation | None, colocates: bool) -> contextlib.AbstractContextManager[None]:
-    """Where a node is put: with `op`, or nowhere yet, so that its consumer decides; or where the scopes say."""
+    """Colocate nodes with `op`; if `op` is None, ignore the current colocation and let placement decide."""
     if not colocates or (op is not None and op.graph is not graph):
         return contextlib.nullcontext()
     return graph.colocate_with(op, ignore_existing=True)

@@ -1,8 +1,8 @@
-"""TensorLists: lists of tensors that flow along edges of dtype variant, as loops and their gradients use them.
+"""TensorLists: immutable lists of tensors, passed as tensors of dtype variant; used by loops and their gradients.
 
-The verbs are those of `resources.tensor_list.TensorList`. Their gradients are verbs on lists again (of PushBack it is PopBack,
-and the other way round), so that gradients of gradients need nothing else. Here are lists as a whole and their single elements;
-what turns tensors into lists and back is in `tensor_list_joins`.
+The kernels call methods of `resources.tensor_list.TensorList`. The gradients of list ops are list ops again (PopBack of
+PushBack and vice versa), so that higher-order gradients need no other ops. This module has the ops on whole lists and single
+elements; conversions between tensors and lists are in `tensor_list_joins`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from aioexec.resources.tensor_list import (
 )
 from aioexec.shapes import Dims
 
-# What the kernels, shape rules and gradients share
+# Shared by kernels, shape rules and gradients
 
 _E = "element_dtype:type"
 _S = "shape_type:type{int32|int64}"
 _LIST = "input_handle:variant"
 _OUT = "(output_handle:variant)"
 Verb = Callable[..., Any]
-"""(dtype of the elements, *input values) to the output values."""
+"""(dtype of the elements, *inputs) to the outputs."""
 
 
 def list_of_dtype(dtype: DType, variant: Any) -> TensorList:
@@ -49,7 +49,7 @@ def list_of_dtype(dtype: DType, variant: Any) -> TensorList:
 
 
 def on_elements(verb: Verb) -> Callable[[KernelContext], Compute]:
-    """A kernel that knows the dtype of the elements."""
+    """Return a kernel that passes `element_dtype` to `verb`."""
 
     def kernel(context: KernelContext) -> Compute:
         dtype: DType = context.attrs["element_dtype"].base_dtype
@@ -59,10 +59,10 @@ def on_elements(verb: Verb) -> Callable[[KernelContext], Compute]:
 
 
 def _number(value: Array, problem: str) -> int:
-    """A scalar operand.
+    """Return the value of a scalar operand.
 
     Raises:
-        InvalidArgumentError: it is none; `problem` says so.
+        InvalidArgumentError: the operand is not a scalar; `problem` is the message.
     """
     if value.ndim:
         raise InvalidArgumentError(problem.format(shape=shown(value.shape)))
@@ -76,7 +76,7 @@ def _index(value: Array) -> int:
 
 
 def said(context: ShapeContext, position: int) -> Dims:
-    """What an operand `element_shape` says."""
+    """Return the shape that an operand `element_shape` holds."""
     dims = shapes.with_rank_at_most(context.inputs[position], 1)
     value = context.value(position)
     if value is not None:
@@ -88,7 +88,7 @@ def said(context: ShapeContext, position: int) -> Dims:
 
 
 def element_of(context: ShapeContext, position: int) -> Dims:
-    """The shape of an element that is read from the list behind input 0; input `position` says what is known of it."""
+    """Return the static shape of an element read from the list in input 0, merged with the operand at `position`."""
     _check_scalar_list(context)
     return shapes.merge(said(context, position), context.elements(0))
 
@@ -227,7 +227,7 @@ def _pop_back(dtype: DType, variant: Any, element_shape: Array) -> tuple[Array, 
 
 
 def _popped_shape(context: ShapeContext) -> Sequence[Dims]:
-    """What the reader knows of the shape is looked at for elements that are not set only, so it says nothing here."""
+    """Shape rule: the operand `element_shape` only matters for uninitialised elements, so it is ignored here."""
     _check_scalar_list(context)
     return [(), context.elements(0)]
 
@@ -236,7 +236,7 @@ def _pop_back_gradient(op: Operation, dlist: Tensor | None, delement: Tensor | N
     rest, element = op.outputs
     if delement is None:
         delement = zeros_like(element)
-    if dlist is None:  # nothing depends on the rest: zeros, one for each element that is left
+    if dlist is None:  # the rest of the list is unused: its gradient is zeros
         length = apply_op("TensorListLength", rest)
         dlist = apply_op("TensorListReserve", spelled(rest), length, element_dtype=element.dtype)
     return [apply_op("TensorListPushBack", dlist, delement), None]

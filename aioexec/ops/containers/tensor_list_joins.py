@@ -1,4 +1,4 @@
-"""TensorLists that tensors are cut into, and tensors that lists are joined to: stack, gather, scatter, concat, split."""
+"""Conversions between tensors and TensorLists: stack, gather, scatter, concat, split."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _rows_of(tensor: Array) -> Array:
 
 
 def _inner_shape(tensor: Tensor) -> Tensor:
-    """The shape of the rows of a tensor."""
+    """Return the shape of the rows of a tensor."""
     return apply_op("Slice", shape_of(tensor), [1], [-1])
 
 
@@ -59,7 +59,7 @@ def _inner_shape(tensor: Tensor) -> Tensor:
 
 
 def _checked_rows(tensor: Array, element_shape: Array) -> tuple[Array, Dims]:
-    """A tensor whose rows become elements, and what is said of their shape."""
+    """Return the tensor whose rows become elements, and the static shape of the elements."""
     rows, dims = _rows_of(tensor), element_dims(element_shape)
     if not shapes.compatible(dims, rows.shape[1:]):
         raise InvalidArgumentError(
@@ -179,7 +179,7 @@ def _scatter(
 
 
 def _gathered(dlist: Tensor, indices: Tensor, tensor: Tensor) -> Tensor:
-    """The gradient of the rows that went to `indices`."""
+    """Return the gradient of the rows that were scattered to `indices`."""
     return apply_op("TensorListGather", dlist, indices, _inner_shape(tensor), element_dtype=tensor.dtype)
 
 
@@ -221,7 +221,7 @@ def _scatter_into_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
     without = apply_op("TensorListScatterIntoExistingList", dlist, zeros_like(tensor), indices)
     without = apply_op(
         "TensorListResize", without, apply_op("TensorListLength", variant)
-    )  # it may have grown
+    )  # scattering may have extended the list
     return [without, _gathered(dlist, indices, tensor), None]
 
 
