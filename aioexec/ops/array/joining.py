@@ -107,10 +107,10 @@ def _concat_gradient(axis: Tensor, values: Sequence[Tensor], dy: Any) -> list[An
             parts = convert_to_tensor(sizes, dtypes.int64)
             outputs = apply_list_op("SplitV", dy, parts, _as_int32(axis), num_split=len(values))
             return list(outputs)
-    spelled = apply_list_op("ShapeN", list(values))
+    shapes_of = apply_list_op("ShapeN", list(values))
     positive = apply_op("FloorMod", _as_int32(axis), apply_op("Rank", values[0]))
-    offsets = apply_list_op("ConcatOffset", positive, spelled)
-    return [apply_op("Slice", dy, begin, size) for begin, size in zip(offsets, spelled, strict=True)]
+    offsets = apply_list_op("ConcatOffset", positive, shapes_of)
+    return [apply_op("Slice", dy, begin, size) for begin, size in zip(offsets, shapes_of, strict=True)]
 
 
 def _as_int32(axis: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def _scalar(value: Array, what: str) -> int:
 # Applying
 
 
-def _applies(kind: type[Accumulator], gradient_of: Callable[..., Callable[[], Gradient]]) -> Reference:
+def _apply_kernel(kind: type[Accumulator], gradient_of: Callable[..., Callable[[], Gradient]]) -> Reference:
     """Return the kernel of an op that adds a gradient; `gradient_of` checks the inputs and returns what copies them."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -101,7 +101,7 @@ def _sparse(
 # Taking
 
 
-def _takes(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Reference:
+def _take_kernel(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Reference:
     """Return the kernel of an op that takes the accumulated gradient; `outputs_of` converts it to outputs."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -110,14 +110,14 @@ def _takes(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Re
         def take(step: StepContext, handle: Any, num_required: Array) -> Awaitable[Any]:
             accumulator = find(handle)
             count = _scalar(num_required, "num_required")
-            return _taken(step, accumulator, count, partial(outputs_of, accumulator))
+            return _take(step, accumulator, count, partial(outputs_of, accumulator))
 
         return take
 
     return kernel
 
 
-async def _taken(
+async def _take(
     step: StepContext, accumulator: Accumulator, count: int, outputs_of: Callable[[Any], Any]
 ) -> Any:
     """Join the waiting queue once the task runs, and wait in the same turn of the loop, so that no wake-up is lost."""
@@ -141,7 +141,7 @@ def _slices(accumulator: SparseAccumulator, gradients: Sparse) -> tuple[Array, A
     return gradients.indices, values, np.array([accumulator.rows, *values.shape[1:]], np.int64)
 
 
-def _asks(answer: Callable[..., Any]) -> Reference:
+def _query_kernel(answer: Callable[..., Any]) -> Reference:
     """Return the kernel of an op that reads or sets a property."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -194,22 +194,22 @@ def _verbs(prefix: str, handle: str, flags: str) -> Sequence[tuple[str, ShapeRul
         (
             f"{prefix}AccumulatorApplyGradient(handle:{handle}, local_step:int64, gradient:dtype) -> () [{_TYPE}]{flags}",
             _scalar_behind_handle([]),
-            _applies(DenseAccumulator, _dense),
+            _apply_kernel(DenseAccumulator, _dense),
         ),
         (
             f"{prefix}AccumulatorTakeGradient(handle:{handle}, num_required:int32) -> (average:dtype) [{_TYPE}]{flags}",
             _scalar_behind_handle([None]),
-            _takes(DenseAccumulator, _reduced),
+            _take_kernel(DenseAccumulator, _reduced),
         ),
         (
             f"{prefix}AccumulatorNumAccumulated(handle:{handle}) -> (num_accumulated:int32){flags}",
             lambda context: [()],
-            _asks(lambda accumulator: np.int32(accumulator.count)),
+            _query_kernel(lambda accumulator: np.int32(accumulator.count)),
         ),
         (
             f"{prefix}AccumulatorSetGlobalStep(handle:{handle}, new_global_step:int64) -> (){flags}",
             _scalar_behind_handle([]),
-            _asks(_set_global_step),
+            _query_kernel(_set_global_step),
         ),
     )
 
@@ -221,13 +221,13 @@ _VERBS: tuple[tuple[str, ShapeRule, Reference], ...] = (
         "SparseAccumulatorApplyGradient(handle:Ref(string), local_step:int64, gradient_indices:int64, "
         f"gradient_values:dtype, gradient_shape:int64) -> () [{_TYPE}; has_known_shape:bool]",
         _scalar_behind_handle([]),
-        _applies(SparseAccumulator, _sparse),
+        _apply_kernel(SparseAccumulator, _sparse),
     ),
     (
         "SparseAccumulatorTakeGradient(handle:Ref(string), num_required:int32) -> "
         f"(indices:int64, values:dtype, shape:int64) [{_TYPE}]",
         _scalar_behind_handle([None, None, None]),
-        _takes(SparseAccumulator, _slices),
+        _take_kernel(SparseAccumulator, _slices),
     ),
 )
 for _signature, _shape, _kernel in _VERBS:

@@ -151,7 +151,7 @@ def _batch(barrier: BarrierResource, entries: Sequence[Entry]) -> tuple[Array, .
     )
 
 
-def _asks(answer: Callable[[BarrierResource], Any]) -> Reference:
+def _query_kernel(answer: Callable[[BarrierResource], Any]) -> Reference:
     """Return the kernel of an op that reads a property or closes."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -162,7 +162,7 @@ def _asks(answer: Callable[[BarrierResource], Any]) -> Reference:
 
 
 def _close(context: KernelContext) -> Compute:
-    return _asks(lambda barrier: barrier.close(context.attrs["cancel_pending_enqueues"]))(context)
+    return _query_kernel(lambda barrier: barrier.close(context.attrs["cancel_pending_enqueues"]))(context)
 
 
 # Rows
@@ -206,12 +206,12 @@ _VERBS: tuple[tuple[str, ShapeRule, Reference], ...] = (
     (
         "BarrierReadySize(handle:Ref(string)) -> (size:int32)",
         lambda context: [()],
-        _asks(lambda barrier: np.int32(barrier.ready_size)),
+        _query_kernel(lambda barrier: np.int32(barrier.ready_size)),
     ),
     (
         "BarrierIncompleteSize(handle:Ref(string)) -> (size:int32)",
         lambda context: [()],
-        _asks(lambda barrier: np.int32(barrier.incomplete_size)),
+        _query_kernel(lambda barrier: np.int32(barrier.incomplete_size)),
     ),
 )
 for _signature, _shape, _kernel in _VERBS:

@@ -31,7 +31,7 @@ _MANY = 256
 # Shared by the kernels
 
 
-def _queue_behind(
+def _queue_finder(
     context: KernelContext, components: Sequence[DType] | None, needs_shapes: bool = False
 ) -> Callable[[Any], Queue]:
     """Return a function from a handle to its queue, which checks the component dtypes."""
@@ -64,17 +64,17 @@ async def _wait(queue: Queue, outcome: Any) -> Any:
 
 def _enqueue(context: KernelContext) -> Compute:
     _check_timeout(context)
-    queue_behind = _queue_behind(context, context.input_dtypes[1:])
+    find_queue = _queue_finder(context, context.input_dtypes[1:])
 
     def enqueue(step: StepContext, handle: Any, *components: Any) -> Awaitable[Any] | None:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         if _is_large_element(queue, components):
             return _enqueue_large(step, queue, components)
         attempt = queue.enqueue(copied(components))
         return None if attempt is None else waiting(queue, attempt)
 
     def at_once(handle: Any, *components: Any) -> Any:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         if queue.is_closed or not queue.room or _is_large_element(queue, components):
             return WOULD_BLOCK
         queue.enqueue(copied(components))
@@ -109,10 +109,10 @@ def _mismatch(position: int, expected: Any, got: Sequence[int]) -> InvalidArgume
 
 def _enqueue_many(context: KernelContext) -> Compute:
     _check_timeout(context)
-    queue_behind = _queue_behind(context, context.input_dtypes[1:])
+    find_queue = _queue_finder(context, context.input_dtypes[1:])
 
     def enqueue_many(step: StepContext, handle: Any, *components: Any) -> Awaitable[Any] | None:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         count = _batch_size(queue, components)
         if count > _MANY or are_large(components):
             return _enqueue_many_large(step, queue, components)
@@ -158,16 +158,16 @@ def _elements_of(queue: Queue, components: Sequence[Array]) -> Sequence[Element]
 
 def _dequeue(context: KernelContext) -> Compute:
     _check_timeout(context)
-    queue_behind = _queue_behind(context, context.output_dtypes)
+    find_queue = _queue_finder(context, context.output_dtypes)
     finish = _result_of(len(context.output_dtypes))
 
     def dequeue(step: StepContext, handle: Any) -> Any:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         outcome = queue.dequeue()
         return waiting(queue, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
 
     def at_once(handle: Any) -> Any:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         if not queue.gives_at_once:
             return WOULD_BLOCK
         element = queue.dequeue()
@@ -185,11 +185,11 @@ def _result_of(count: int) -> Callable[[Element], Any]:
 def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[KernelContext], Compute]:
     def kernel(context: KernelContext) -> Compute:
         _check_timeout(context)
-        queue_behind = _queue_behind(context, context.output_dtypes, needs_shapes=True)
+        find_queue = _queue_finder(context, context.output_dtypes, needs_shapes=True)
         result_of = _result_of(len(context.output_dtypes))
 
         def dequeue(step: StepContext, handle: Any, n: Array) -> Any:
-            queue = queue_behind(handle)
+            queue = find_queue(handle)
             count = _count(n, what)
 
             def finish(elements: Sequence[Element]) -> Any:
@@ -197,7 +197,7 @@ def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[
 
             is_padded = any(None in (dims or ()) for dims in queue.dims)
             if count > _MANY or count * queue.element_bytes > LARGE or is_padded:
-                return _dequeue_elsewhere(step, queue, partial(verb, queue, count), finish)
+                return _dequeue_on_worker(step, queue, partial(verb, queue, count), finish)
             outcome = verb(queue, count)
             return waiting(queue, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
 
@@ -206,7 +206,7 @@ def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[
     return kernel
 
 
-async def _dequeue_elsewhere(
+async def _dequeue_on_worker(
     step: StepContext, queue: Queue, take: Callable[[], Any], finish: Callable[[Sequence[Element]], Any]
 ) -> Any:
     """Stack a batch on a worker unless it is small; on failure return its elements to the queue."""
@@ -251,25 +251,25 @@ def _batch_bytes(queue: Queue, elements: Sequence[Element]) -> int:
 
 
 def _close(context: KernelContext) -> Compute:
-    queue_behind = _queue_behind(context, None)
+    find_queue = _queue_finder(context, None)
     cancels: bool = context.attrs["cancel_pending_enqueues"]
 
     def close(step: StepContext, handle: Any) -> Awaitable[Any] | None:
-        queue = queue_behind(handle)
+        queue = find_queue(handle)
         attempt = queue.close(cancels)
         return None if attempt is None else waiting(queue, attempt)
 
     return close
 
 
-def _asks(answer: Callable[[Queue], Any]) -> Callable[[KernelContext], Compute]:
+def _query_kernel(answer: Callable[[Queue], Any]) -> Callable[[KernelContext], Compute]:
     """Return the kernel of an op that reads a property."""
 
     def kernel(context: KernelContext) -> Compute:
-        queue_behind = _queue_behind(context, None)
+        find_queue = _queue_finder(context, None)
 
         def at_once(handle: Any) -> Any:
-            return answer(queue_behind(handle))
+            return answer(find_queue(handle))
 
         return NonblockingKernel(lambda step, handle: at_once(handle), at_once)
 
@@ -306,8 +306,8 @@ def _register_verbs(suffix: str, handle: str, flags: str) -> None:
     batches = _batches_of_components if suffix else _components  # V1 checks n at run time
     many = _dequeue_several(Queue.dequeue_many, "DequeueMany")
     up_to = _dequeue_several(Queue.dequeue_up_to, "DequeueUpTo")
-    size = _asks(lambda queue: np.int32(queue.size))
-    is_closed = _asks(lambda queue: np.bool_(queue.is_closed))
+    size = _query_kernel(lambda queue: np.int32(queue.size))
+    is_closed = _query_kernel(lambda queue: np.bool_(queue.is_closed))
     for signature, shape, kernel in (
         (f"QueueEnqueue{suffix}{into}", _no_outputs, _enqueue),
         (f"QueueEnqueueMany{suffix}{into}", _no_outputs, _enqueue_many),

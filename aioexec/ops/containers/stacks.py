@@ -30,13 +30,13 @@ def _made(context: KernelContext) -> Compute:
     return make
 
 
-def _behind(handle: Any) -> Stack:
+def _stack_in(handle: Any) -> Stack:
     return resource_behind(Stack, handle, "")
 
 
 def _push(context: KernelContext) -> Compute:
     def push(handle: Any, value: Array) -> Array:
-        _behind(handle).push(value)
+        _stack_in(handle).push(value)
         return value
 
     return push
@@ -46,7 +46,7 @@ def _pop(context: KernelContext) -> Compute:
     expected = context.attrs["elem_type"]
 
     def pop(handle: Any) -> Array:
-        value = _behind(handle).pop()
+        value = _stack_in(handle).pop()
         if value.dtype != expected.numpy:
             raise InternalError(
                 f"Output 0 of type {value.dtype} does not match declared output type {expected.name}"
@@ -80,7 +80,7 @@ for _suffix, _kind, _size in (("", "Ref(string)", ""), ("V2", "resource", "max_s
         (
             f"StackClose{_suffix}(handle:{_kind}) -> ()",
             lambda context: [],
-            lambda context: lambda handle: _behind(handle).close(),
+            lambda context: lambda handle: _stack_in(handle).close(),
         ),
     ):
         register(

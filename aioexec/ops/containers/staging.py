@@ -25,7 +25,7 @@ from aioexec.resources.waiting import Attempt, WaitingRoom, waiting
 from aioexec.shapes import Dims
 
 Make = Callable[[Attrs], WaitingRoom]
-Ask = Callable[..., Any]
+Verb = Callable[..., Any]
 """(area, *inputs) to the result, or to an Attempt at it."""
 Finish = Callable[[KernelContext], Callable[[Any], Any]]
 """For a node, the function from a result to its outputs."""
@@ -55,7 +55,7 @@ def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], Waiti
 # Kernels
 
 
-def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
+def _take_kernel(kind: type[WaitingRoom], verb: Verb, finish: Finish) -> Reference:
     """Return the kernel of an op that takes or reads values."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -63,7 +63,7 @@ def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
 
         def compute(step: StepContext, *inputs: Any) -> Any:
             room = area()
-            outcome = ask(room, *inputs)
+            outcome = verb(room, *inputs)
             return waiting(room, outcome, made) if isinstance(outcome, Attempt) else made(outcome)
 
         return compute
@@ -71,17 +71,17 @@ def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
     return kernel
 
 
-def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) -> Reference:
-    """Return the kernel of an op that stages its inputs after the first `operands`; `asks` receives the attributes."""
+def _put_kernel(kind: type[WaitingRoom], verb_for: Callable[[Attrs], Verb], operands: int) -> Reference:
+    """Return the kernel of an op that stages its inputs after the first `operands`; `verb_for` receives the attributes."""
 
     def kernel(context: KernelContext) -> Compute:
         area = _area(context, kind)
-        ask = asks(context.attrs)
+        verb = verb_for(context.attrs)
 
         async def put_large(step: StepContext, inputs: Sequence[Any]) -> None:
             copies = await step.run_in_worker(partial(copied, inputs[operands:]))
             room = area()
-            attempt = ask(room, *inputs[:operands], copies)
+            attempt = verb(room, *inputs[:operands], copies)
             if attempt is not None:
                 await waiting(room, attempt)
 
@@ -89,7 +89,7 @@ def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) 
             if are_large(inputs[operands:]):
                 return put_large(step, inputs)
             room = area()
-            attempt = ask(room, *inputs[:operands], copied(inputs[operands:]))
+            attempt = verb(room, *inputs[:operands], copied(inputs[operands:]))
             return None if attempt is None else waiting(room, attempt)
 
         return compute
@@ -97,7 +97,7 @@ def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) 
     return kernel
 
 
-def _as_they_are(context: KernelContext) -> Callable[[Any], Any]:
+def _unchanged(context: KernelContext) -> Callable[[Any], Any]:
     return lambda value: value
 
 
@@ -166,10 +166,10 @@ def _register(name: str, signature: str, dtypes: str, kernel: Reference, shape: 
     )
 
 
-def _register_looks(kind: type[WaitingRoom], *rows: tuple[str, str, Ask]) -> None:
-    for name, output, ask in rows:
+def _register_queries(kind: type[WaitingRoom], *rows: tuple[str, str, Verb]) -> None:
+    for name, output, verb in rows:
         shape = (lambda context: [()]) if output else (lambda context: [])
-        _register(name, f"() -> ({output})", "dtypes:list(type)", _takes(kind, ask, _as_they_are), shape)
+        _register(name, f"() -> ({output})", "dtypes:list(type)", _take_kernel(kind, verb, _unchanged), shape)
 
 
 def _size(area: Any) -> np.int32:
@@ -182,15 +182,17 @@ _register(
     "Stage",
     "(values:dtypes) -> ()",
     _SOME,
-    _puts(StagingArea, lambda attrs: StagingArea.put, 0),
+    _put_kernel(StagingArea, lambda attrs: StagingArea.put, 0),
     lambda context: [],
 )
-for _name, _inputs, _ask in (
+for _name, _inputs, _verb in (
     ("Unstage", "()", StagingArea.get),
     ("StagePeek", "(index:int32)", lambda area, index: area.peek(_scalar(index, "index"))),
 ):
-    _register(_name, f"{_inputs} -> (values:dtypes)", _SOME, _takes(StagingArea, _ask, _values), _unknown)
-_register_looks(StagingArea, ("StageSize", _SIZE, _size), ("StageClear", "", StagingArea.clear))
+    _register(
+        _name, f"{_inputs} -> (values:dtypes)", _SOME, _take_kernel(StagingArea, _verb, _values), _unknown
+    )
+_register_queries(StagingArea, ("StageSize", _SIZE, _size), ("StageClear", "", StagingArea.clear))
 
 
 def _register_map(prefix: str, kind: type[StagingMap]) -> None:
@@ -201,24 +203,24 @@ def _register_map(prefix: str, kind: type[StagingMap]) -> None:
         f"{prefix}Stage",
         "(key:int64, indices:int32, values:fake_dtypes) -> ()",
         "dtypes:list(type); fake_dtypes:list(type)>=1",
-        _puts(kind, lambda attrs: partial(put, width=len(attrs["dtypes"])), 2),
+        _put_kernel(kind, lambda attrs: partial(put, width=len(attrs["dtypes"])), 2),
         lambda context: [],
     )
-    asks: tuple[tuple[str, Ask, Finish], ...] = (
+    verbs: tuple[tuple[str, Verb, Finish], ...] = (
         ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices)), _values_alone),
         ("Peek", lambda area, key, indices: area.peek(_key(key), _indices(indices)), _values),
     )
-    for name, ask, finish in asks:
+    for name, verb, finish in verbs:
         signature = "(key:int64, indices:int32) -> (values:dtypes)"
-        _register(f"{prefix}{name}", signature, _SOME, _takes(kind, ask, finish), _unknown)
+        _register(f"{prefix}{name}", signature, _SOME, _take_kernel(kind, verb, finish), _unknown)
     _register(
         f"{prefix}UnstageNoKey",
         "(indices:int32) -> (key:int64, values:dtypes)",
         _SOME,
-        _takes(kind, lambda area, indices: area.get_first(_indices(indices)), _key_and_values),
+        _take_kernel(kind, lambda area, indices: area.get_first(_indices(indices)), _key_and_values),
         _key_and_unknown,
     )
-    _register_looks(
+    _register_queries(
         kind,
         (f"{prefix}Size", _SIZE, _size),
         (f"{prefix}IncompleteSize", _SIZE, lambda area: np.int32(area.incomplete_size)),

@@ -64,13 +64,13 @@ def _gradient_array(context: KernelContext) -> Compute:
         sizes = () if prefix is None else tuple(prefix.reshape(-1).tolist())
         if min(sizes, default=0) < 0:
             raise InvalidArgumentError(f"shape_to_prepend must not be negative, got {shown(sizes)}")
-        array = boxed(_behind(handle).gradient(source, sizes))
+        array = boxed(_array_in(handle).gradient(source, sizes))
         return (array, _FLOW) if passes_flow else array
 
     return find
 
 
-def _behind(handle: Any) -> TensorArray:
+def _array_in(handle: Any) -> TensorArray:
     return resource_behind(TensorArray, handle, "")
 
 
@@ -78,14 +78,14 @@ Verb = Callable[..., Any]
 """(array, attributes for ops that read, *inputs between handle and flow) to the outputs."""
 
 
-def _reading(verb: Verb) -> Callable[[KernelContext], Compute]:
+def _read_kernel(verb: Verb) -> Callable[[KernelContext], Compute]:
     """Return a kernel whose inputs are the handle, the operands, and the flow."""
 
     def kernel(context: KernelContext) -> Compute:
         attrs, dtype = context.attrs, context.attrs.get("dtype")
 
         def compute(handle: Any, *operands: Array) -> Any:
-            array = _behind(handle)
+            array = _array_in(handle)
             if dtype is not None:
                 array.check_dtype(dtype, "requested")
             return verb(array, attrs, *operands[:-1])
@@ -95,14 +95,14 @@ def _reading(verb: Verb) -> Callable[[KernelContext], Compute]:
     return kernel
 
 
-def _writing(verb: Verb) -> Callable[[KernelContext], Compute]:
+def _write_kernel(verb: Verb) -> Callable[[KernelContext], Compute]:
     """Return a kernel whose inputs are the handle, the operands, and the flow, and whose output is the flow."""
 
     def kernel(context: KernelContext) -> Compute:
         dtype: DType = context.attrs["T"].base_dtype
 
         def compute(handle: Any, *operands: Array) -> Array:
-            array = _behind(handle)
+            array = _array_in(handle)
             array.check_dtype(dtype, "is trying to write")
             verb(array, *operands[:-1])
             return _FLOW
@@ -241,7 +241,7 @@ def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, T
     If the array was created outside of a loop, so is its gradient array: once, for all iterations.
     """
     graph = get_default_graph()
-    outer = [_from_outside(tensor) for tensor in (handle, flow)]
+    outer = [_outside_loops(tensor) for tensor in (handle, flow)]
     is_outside = all(tensor.graph is graph and output_context(tensor.op) is None for tensor in outer)
     if is_outside:
         handle, flow = outer
@@ -252,14 +252,14 @@ def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, T
             return found, apply_op("Identity", flow, name="gradient_flow")
 
 
-def _from_outside(tensor: Tensor) -> Tensor:
+def _outside_loops(tensor: Tensor) -> Tensor:
     """Return the tensor outside of the loops through which it is passed unchanged."""
     while is_loop_constant(tensor.op):
         tensor = tensor.op.inputs[0]
     return tensor
 
 
-def _into_gradients(verb: str) -> Callable[..., Sequence[Any]]:
+def _read_gradient(verb: str) -> Callable[..., Sequence[Any]]:
     """Return the gradient function of a read: it writes to the gradient array, and returns the resulting flow."""
 
     def gradient(op: Operation, dvalue: Tensor, dlengths: Tensor | None = None) -> Sequence[Any]:
@@ -272,7 +272,7 @@ def _into_gradients(verb: str) -> Callable[..., Sequence[Any]]:
     return gradient
 
 
-def _from_gradients(verb: str) -> Callable[..., Sequence[Any]]:
+def _write_gradient(verb: str) -> Callable[..., Sequence[Any]]:
     """Return the gradient function of a write: it reads from the gradient array, after all writes to that."""
 
     def gradient(op: Operation, dflow: Tensor) -> Sequence[Any]:
@@ -307,50 +307,50 @@ def _register_version(suffix: str, kind: str) -> None:
         (
             f"TensorArrayWrite{on}, index:int32, value:T, flow_in:float) {_FLOW_OUT} [T:type]",
             _write_shape,
-            _writing(_write),
-            _from_gradients("Read"),
+            _write_kernel(_write),
+            _write_gradient("Read"),
         ),
         (
             f"TensorArrayScatter{on}, indices:int32, value:T, flow_in:float) {_FLOW_OUT} [T:type]",
             _scatter_shape,
-            _writing(_scatter),
-            _from_gradients("Gather"),
+            _write_kernel(_scatter),
+            _write_gradient("Gather"),
         ),
         (
             f"TensorArraySplit{on}, value:T, lengths:int64, flow_in:float) {_FLOW_OUT} [T:type]",
             _split_shape,
-            _writing(_split),
-            _from_gradients("Concat"),
+            _write_kernel(_split),
+            _write_gradient("Concat"),
         ),
         (
             f"TensorArrayRead{on}, index:int32, flow_in:float) -> {_VALUE}]",
             _read_shape,
-            _reading(lambda array, attrs, index: array.read(_scalar(index))),
-            _into_gradients("Write"),
+            _read_kernel(lambda array, attrs, index: array.read(_scalar(index))),
+            _read_gradient("Write"),
         ),
         (
             f"TensorArrayGather{on}, indices:int32, flow_in:float) -> {_VALUE}; element_shape:shape=<unknown>]",
             _gather_shape,
-            _reading(_gather),
-            _into_gradients("Scatter"),
+            _read_kernel(_gather),
+            _read_gradient("Scatter"),
         ),
         (
             f"TensorArrayConcat{on}, flow_in:float) -> (value:dtype, lengths:int64) "
             "[dtype:type; element_shape_except0:shape=<unknown>]",
             lambda context: [None, (None,)],
-            _reading(lambda array, attrs: array.concat(attrs["element_shape_except0"])),
-            _into_gradients("Split"),
+            _read_kernel(lambda array, attrs: array.concat(attrs["element_shape_except0"])),
+            _read_gradient("Split"),
         ),
         (
             f"TensorArraySize{on}, flow_in:float) -> (size:int32)",
             _size_shape,
-            _reading(_size),
+            _read_kernel(_size),
             NOT_DIFFERENTIABLE,
         ),
         (
             f"TensorArrayClose{on}) -> ()",
             lambda context: [],
-            lambda context: lambda handle: _behind(handle).close(),
+            lambda context: lambda handle: _array_in(handle).close(),
             NOT_DIFFERENTIABLE,
         ),
     ):
@@ -393,13 +393,13 @@ register(
     "TensorArrayPack(handle:Ref(string), flow_in:float) -> (value:dtype) "
     "[dtype:type; element_shape:shape=<unknown>] {stateful}",
     shape=lambda context: [shapes.concatenate((None,), context.attrs["element_shape"])],
-    kernel=_reading(_pack),
+    kernel=_read_kernel(_pack),
     gradient=NOT_DIFFERENTIABLE,
     dynamic_shape=True,
 )
 register(
     "TensorArrayUnpack(handle:Ref(string), value:T, flow_in:float) -> (flow_out:float) [T:type] {stateful}",
     shape=_size_shape,
-    kernel=_writing(TensorArray.unpack),
+    kernel=_write_kernel(TensorArray.unpack),
     gradient=NOT_DIFFERENTIABLE,
 )

@@ -27,7 +27,7 @@ from aioexec.ops.math.cast import cast
 from aioexec.shapes import TensorShape
 
 
-class _Known:
+class _SharedState:
     """The state shared by all objects of one array.
 
     Constant: dtype, handle, size (None if dynamic), infers (whether the element shape is inferred from the first element).
@@ -51,7 +51,7 @@ class _Known:
         self.colocates = colocates
         self.colocated: Operation | None = None
 
-    def learn(self, shape: TensorShape) -> None:
+    def merge_shape(self, shape: TensorShape) -> None:
         """Merge the shape of an element into `element_shape`."""
         if not self.element_shape.is_compatible_with(shape):
             raise GraphValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")
@@ -111,7 +111,7 @@ class TensorArray:
                         name=scope,
                     )
         fixed = None if dynamic_size else size
-        self._known = _Known(dtype, handle, fixed, infer_shape, shape, colocate_with_first_write_call)
+        self._known = _SharedState(dtype, handle, fixed, infer_shape, shape, colocate_with_first_write_call)
         self._flow: Tensor = flow
 
     @property
@@ -139,7 +139,7 @@ class TensorArray:
         """Whether the size may change."""
         return self._known.size is None
 
-    def _after(self, flow: Tensor) -> TensorArray:
+    def _with_flow(self, flow: Tensor) -> TensorArray:
         """Return an object for the same array with a later flow."""
         later: TensorArray = object.__new__(TensorArray)
         later._known, later._flow = self._known, flow
@@ -155,11 +155,11 @@ class TensorArray:
         if known.colocated is None:
             known.colocated = value.op
         with _placed(value.graph, known.colocated, known.colocates):
-            return self._after(self._apply(verb, *operands, name=name))
+            return self._with_flow(self._apply(verb, *operands, name=name))
 
     def identity(self) -> TensorArray:
         """Return an object whose later operations follow the current control dependencies."""
-        return self._after(apply_op("Identity", self._flow))
+        return self._with_flow(apply_op("Identity", self._flow))
 
     def grad(self, source: str, flow: Any = None, name: str | None = None) -> TensorArray:
         """Return the array of the gradients with respect to the elements.
@@ -231,14 +231,14 @@ class TensorArray:
         """Set the element at `index`."""
         with op_scope(name, "TensorArrayWrite", self._flow, index, value):
             tensor = self._converted(value)
-            self._known.learn(tensor.shape)
+            self._known.merge_shape(tensor.shape)
             return self._written("Write", tensor, index, tensor, name=name)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Set the element at `indices[k]` to row k of `value`."""
         with op_scope(name, "TensorArrayScatter", self._flow, indices, value):
             tensor = self._converted(value)
-            self._known.learn(tensor.shape[1:])
+            self._known.merge_shape(tensor.shape[1:])
             return self._written("Scatter", tensor, indices, tensor, name=name)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
@@ -254,7 +254,7 @@ class TensorArray:
             tensor, sizes = self._converted(value), cast(lengths, dtypes.int64)
             known = constant_value(sizes)
             if known is not None and known.size and (known == known.flat[0]).all():
-                self._known.learn(TensorShape([int(known.flat[0])]).concatenate(tensor.shape[1:]))
+                self._known.merge_shape(TensorShape([int(known.flat[0])]).concatenate(tensor.shape[1:]))
             return self._written("Split", tensor, tensor, sizes, name=name)
 
     def _converted(self, value: Any) -> Tensor:
@@ -288,4 +288,4 @@ def _check_arguments(size: Any, dynamic_size: Any, clear_after_read: Any, handle
             raise GraphValueError(f"Cannot provide both a handle and {name} at the same time")
 
 
-register_composite(TensorArray, lambda array: [array.flow], lambda array, parts: array._after(parts[0]))
+register_composite(TensorArray, lambda array: [array.flow], lambda array, parts: array._with_flow(parts[0]))

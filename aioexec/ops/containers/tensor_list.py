@@ -75,7 +75,7 @@ def _index(value: Array) -> int:
     return int(value.reshape(-1)[0])
 
 
-def said(context: ShapeContext, position: int) -> Dims:
+def shape_operand(context: ShapeContext, position: int) -> Dims:
     """Return the shape that an operand `element_shape` holds."""
     dims = shapes.with_rank_at_most(context.inputs[position], 1)
     value = context.value(position)
@@ -90,7 +90,7 @@ def said(context: ShapeContext, position: int) -> Dims:
 def element_of(context: ShapeContext, position: int) -> Dims:
     """Return the static shape of an element read from the list in input 0, merged with the operand at `position`."""
     _check_scalar_list(context)
-    return shapes.merge(said(context, position), context.elements(0))
+    return shapes.merge(shape_operand(context, position), context.elements(0))
 
 
 def a_list(context: ShapeContext) -> Sequence[Dims]:
@@ -105,7 +105,7 @@ def shape_of(tensor: Tensor) -> Tensor:
     return apply_op("Shape", tensor)
 
 
-def spelled(variant: Tensor) -> Tensor:
+def element_shape_of(variant: Tensor) -> Tensor:
     return apply_op("TensorListElementShape", variant, shape_type=dtypes.int32)
 
 
@@ -238,7 +238,7 @@ def _pop_back_gradient(op: Operation, dlist: Tensor | None, delement: Tensor | N
         delement = zeros_like(element)
     if dlist is None:  # the rest of the list is unused: its gradient is zeros
         length = apply_op("TensorListLength", rest)
-        dlist = apply_op("TensorListReserve", spelled(rest), length, element_dtype=element.dtype)
+        dlist = apply_op("TensorListReserve", element_shape_of(rest), length, element_dtype=element.dtype)
     return [apply_op("TensorListPushBack", dlist, delement), None]
 
 
@@ -262,7 +262,7 @@ def _item_shape(context: ShapeContext) -> Sequence[Dims]:
 def _get_item_gradient(op: Operation, ditem: Tensor) -> Sequence[Any]:
     variant, index, _ = op.inputs
     length = apply_op("TensorListLength", variant)
-    dlist = apply_op("TensorListReserve", spelled(variant), length, element_dtype=ditem.dtype)
+    dlist = apply_op("TensorListReserve", element_shape_of(variant), length, element_dtype=ditem.dtype)
     return [apply_op("TensorListSetItem", dlist, index, ditem), None, None]
 
 

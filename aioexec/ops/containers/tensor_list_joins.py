@@ -18,11 +18,11 @@ from aioexec.ops.common.elementwise import merged_shape
 from aioexec.ops.containers.tensor_list import (
     a_list,
     element_of,
+    element_shape_of,
     list_of_dtype,
     on_elements,
-    said,
     shape_of,
-    spelled,
+    shape_operand,
     zeros_like,
 )
 from aioexec.resources.tensor_list import (
@@ -68,10 +68,10 @@ def _checked_rows(tensor: Array, element_shape: Array) -> tuple[Array, Dims]:
     return rows, dims
 
 
-def _made_of_rows(position: int) -> Callable[[ShapeContext], Sequence[Dims]]:
+def _from_rows_shape(position: int) -> Callable[[ShapeContext], Sequence[Dims]]:
     def shape(context: ShapeContext) -> Sequence[Dims]:
         dims = shapes.with_rank_at_least(context.inputs[0], 1)
-        shapes.merge(said(context, position), None if dims is None else dims[1:])
+        shapes.merge(shape_operand(context, position), None if dims is None else dims[1:])
         return [()]
 
     return shape
@@ -93,7 +93,7 @@ def _from_tensor_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
 
 register(
     f"TensorListFromTensor(tensor:element_dtype, element_shape:shape_type) -> {_OUT} [{_E}; {_S}]",
-    shape=_made_of_rows(1),
+    shape=_from_rows_shape(1),
     kernel=on_elements(_from_tensor),
     gradient=_from_tensor_gradient,
 )
@@ -191,14 +191,14 @@ def _scatter_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
 register(
     "TensorListScatter(tensor:element_dtype, indices:int32, element_shape:shape_type) -> "
     f"{_OUT} [{_E}; {_S}]",
-    shape=_made_of_rows(2),
+    shape=_from_rows_shape(2),
     kernel=on_elements(_scatter),
     gradient=_scatter_gradient,
 )
 register(
     "TensorListScatterV2(tensor:element_dtype, indices:int32, element_shape:shape_type, num_elements:int32) -> "
     f"{_OUT} [{_E}; {_S}]",
-    shape=_made_of_rows(2),
+    shape=_from_rows_shape(2),
     kernel=on_elements(_scatter),
     gradient=_scatter_gradient,
 )
@@ -266,7 +266,7 @@ def _split(dtype: DType, tensor: Array, element_shape: Array, lengths: Array) ->
 
 def _split_shape(context: ShapeContext) -> Sequence[Dims]:
     dims = shapes.with_rank_at_least(context.inputs[0], 1)
-    parts = shapes.with_rank_at_least(said(context, 1), 1)
+    parts = shapes.with_rank_at_least(shape_operand(context, 1), 1)
     shapes.with_rank(context.inputs[2], 1)
     shapes.merge(None if parts is None else parts[1:], None if dims is None else dims[1:])
     return [()]
@@ -303,20 +303,22 @@ def _concat(context: KernelContext) -> Compute:
     return lambda variant: list_of_dtype(dtype, variant).concatenated(inner, None, np.zeros(0, np.int64))
 
 
-def _joined_shape(said: Dims, elements: Dims) -> Sequence[Dims]:
-    known = shapes.merge(None if said is None else said[1:], None if elements is None else elements[1:])
+def _joined_shape(shape_operand: Dims, elements: Dims) -> Sequence[Dims]:
+    known = shapes.merge(
+        None if shape_operand is None else shape_operand[1:], None if elements is None else elements[1:]
+    )
     return [shapes.concatenate((None,), known), (None,)]
 
 
 def _concat_gradient(op: Operation, dtensor: Tensor, dlengths: Tensor | None) -> Sequence[Any]:
-    dlist = apply_op("TensorListSplit", dtensor, spelled(op.inputs[0]), op.outputs[1])
+    dlist = apply_op("TensorListSplit", dtensor, element_shape_of(op.inputs[0]), op.outputs[1])
     return [dlist, *[None] * (len(op.inputs) - 1)]
 
 
 register(
     f"TensorListConcatV2({_LIST}, element_shape:shape_type, leading_dims:int64) -> "
     f"(tensor:element_dtype, lengths:int64) [{_E}; {_S}]",
-    shape=lambda context: _joined_shape(said(context, 1), context.elements(0)),
+    shape=lambda context: _joined_shape(shape_operand(context, 1), context.elements(0)),
     kernel=on_elements(_concat_v2),
     gradient=_concat_gradient,
     dynamic_shape=True,
