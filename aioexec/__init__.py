@@ -21,7 +21,7 @@ if "free-threading" in sys.version:
 
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.distributed.client.grpc_factory import register_grpc_sessions
-from aioexec.graph import node, registry
+from aioexec.graph import operators, registry, wiring
 from aioexec.lazy_names import deferred, public_names
 from aioexec.names.op_modules import OP_MODULES
 from aioexec.ops.common import (
@@ -81,8 +81,8 @@ register_builtin_factories()
 register_direct_sessions()
 register_grpc_sessions()
 registry.import_on_lookup(OP_MODULES)
-node.OPERATORS.load = lambda: import_module("aioexec.ops.linalg.operators").OPERATORS_TABLE
-node.EVALUATORS.update(
+operators.OPERATORS.load = lambda: import_module("aioexec.ops.linalg.operators").OPERATORS_TABLE
+wiring.EVALUATORS.update(
     eval=eval_tensor,
     run=run_operation,
     node_def=deferred("aioexec.graph.io.graphdef_export", "node_def"),
@@ -92,7 +92,7 @@ node.EVALUATORS.update(
 )
 registry.complete("SymbolicGradient", bodies=deferred("aioexec.gradients.calls", "symbolic_gradient_bodies"))
 for _call in ("PartitionedCall", "StatefulPartitionedCall"):
-    registry.complete(_call, gradient=node.EVALUATORS["gradient_of_call"])
+    registry.complete(_call, gradient=wiring.EVALUATORS["gradient_of_call"])
 for _chosen in ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"):
     registry.complete(_chosen, gradient=deferred("aioexec.gradients.functional", "gradient_of_bodies"))
 

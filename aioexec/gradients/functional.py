@@ -69,7 +69,7 @@ def _call_type(op: Operation) -> str:
 def _as_one_body(op: Operation) -> FuncGraph:
     """What an operation does, as a body of its inputs."""
     assert op.row.bodies is not None
-    bodies = op.row.bodies(op)
+    bodies: Sequence[FuncGraph] = op.row.bodies(op)
     if op.row.role is Role.CALL:
         handles = [variable_dims(tensor) for tensor in op.inputs]
         return bodies[0].specialized([tensor.dims for tensor in op.inputs], handles)

@@ -14,11 +14,11 @@ from typing import Any, Final
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph import registry
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.gradient_names import GRADIENT_NAME
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, GradientRule, undefined_gradient
+from aioexec.graph.scope_names import GRADIENT_NAME
 from aioexec.ops.control_flow.nesting import flatten, pack_sequence_as
 
 Rule = GradientRule | registry.NotDifferentiable

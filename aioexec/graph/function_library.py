@@ -19,9 +19,9 @@ from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph import registry
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.name_attr_list import NameAttrList
-from aioexec.graph.node import EVALUATORS
 from aioexec.graph.opdef import OpDef
 from aioexec.graph.registry import GradientRule, Row, ShapeContext
+from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:

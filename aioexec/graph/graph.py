@@ -7,8 +7,7 @@ of an existing node increments `mutations`. A plan thus stays valid while nodes 
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aioexec.dtypes import DType
@@ -18,15 +17,14 @@ from aioexec.graph.attrs import complete_attrs, output_dtypes
 from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import canonical_name, merge_names
 from aioexec.graph.function_library import Function, FunctionLibrary
-from aioexec.graph.gradient_names import GRADIENT_NAME, gradient_override_map
-from aioexec.graph.node import EVALUATORS, Operation, Tensor
+from aioexec.graph.keys import Collections
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.scope_names import GRADIENT_NAME, OP_NAME, NameScopes
 from aioexec.graph.static_values import infer_shapes
+from aioexec.graph.wiring import EVALUATORS
 
 if TYPE_CHECKING:
     from aioexec.graph.control_flow import ControlFlowContext
-
-_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
 
 class _ControlDependencies:
@@ -38,54 +36,35 @@ class _ControlDependencies:
         self.made_here: set[Operation] = set()
 
 
-class Graph:
+class Graph(NameScopes, Collections):
     """A dataflow graph under construction.
 
-    State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the current
-    control-flow context, the collections, the nodes that must not be fed or fetched, the library of functions. `version` counts
-    nodes, `mutations` counts changes of existing nodes.
+    State that changes while building: nodes (`_nodes`, `_by_name`), the scope stacks, the current control-flow context, the
+    nodes that must not be fed or fetched, the library of functions. `version` counts nodes, `mutations` counts changes of
+    existing nodes.
     """
 
     def __init__(self) -> None:
+        NameScopes.__init__(self)
+        Collections.__init__(self)
         self.seed: int | None = None
         self.mutations = 0
         self.functions = FunctionLibrary()
         self.oldest_producer: int | None = None  # the lowest producer version of the imported GraphDefs
         self._nodes: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
-        self._names_in_use: dict[str, int] = {}
-        self._name_stack = ""
         self._control_stack: list[_ControlDependencies] = []
         self._device_stack: list[Callable[[Operation], str] | str | None] = []
         self._colocation_stack: list[Operation] = []
         self._control_flow_context: ControlFlowContext | None = None
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
-        self._collections: dict[Any, list[Any]] = {}
-        self._finalized = False
-        self._container = ""
-        self._gradient_names: Mapping[str, str] = {}
 
     # Nodes
 
     @property
     def version(self) -> int:
         return len(self._nodes)
-
-    @property
-    def finalized(self) -> bool:
-        return self._finalized
-
-    def finalize(self) -> None:
-        """Make the graph read-only."""
-        self._finalized = True
-
-    def _unsafe_unfinalize(self) -> None:
-        self._finalized = False
-
-    def _check_not_finalized(self) -> None:
-        if self._finalized:
-            raise RuntimeError("Graph is finalized and cannot be modified")
 
     def get_operations(self) -> list[Operation]:
         return list(self._nodes)
@@ -192,7 +171,7 @@ class Graph:
         return self.as_graph_def(from_version=self.version).versions
 
     def _check_name(self, name: str) -> None:
-        if not _OP_NAME.match(name):
+        if not OP_NAME.match(name):
             raise GraphValueError(f"{name!r} is not a valid node name")
         if name in self._by_name:
             raise GraphValueError(f"node name {name!r} is taken already by {self._by_name[name]!r}")
@@ -236,45 +215,6 @@ class Graph:
         """The open control-dependency scopes after the last one that cleared them, from the outermost inwards."""
         cleared = [place for place, controller in enumerate(self._control_stack) if controller.clears]
         return self._control_stack[cleared[-1] if cleared else 0 :]
-
-    # Names
-
-    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """`name` under the current scope, with _1, _2, … appended when it is taken."""
-        full = f"{self._name_stack}/{name}" if self._name_stack else name
-        key = full.lower()
-        count = self._names_in_use.get(key, 0)
-        if mark_as_used:
-            self._names_in_use[key] = count + 1
-        if count == 0:
-            return full
-        candidate = key
-        while candidate in self._names_in_use:
-            candidate, count = f"{key}_{count}", count + 1
-        if mark_as_used:
-            self._names_in_use[candidate] = 1
-        return f"{full}_{count - 1}"
-
-    @contextlib.contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
-        """Put new nodes under `name`; a trailing "/" reopens a scope, None or "" leaves all scopes."""
-        allowed, place = (_SCOPE_NAME, "") if self._name_stack else (_OP_NAME, "root ")
-        if name and not allowed.match(name):
-            raise GraphValueError(f"{name!r} is not a valid {place}scope name")
-        old = self._name_stack
-        if not name:
-            self._name_stack = ""
-        elif name.endswith("/"):
-            self._name_stack = name[:-1]
-        else:
-            self._name_stack = self.unique_name(name)
-        try:
-            yield f"{self._name_stack}/" if self._name_stack else ""
-        finally:
-            self._name_stack = old
-
-    def get_name_scope(self) -> str:
-        return self._name_stack
 
     # Scopes
 
@@ -336,21 +276,6 @@ class Graph:
 
     def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
         self._control_flow_context = context
-
-    gradient_override_map = gradient_override_map
-
-    @contextlib.contextmanager
-    def container(self, container_name: str) -> Iterator[str]:
-        """Set the resource container of new stateful nodes."""
-        old, self._container = self._container, container_name
-        try:
-            yield container_name
-        finally:
-            self._container = old
-
-    @property
-    def default_container(self) -> str:
-        return self._container
 
     def is_inside(self, graph: Graph) -> bool:
         """Whether this is a function body that may capture tensors of `graph`."""
@@ -444,39 +369,6 @@ class Graph:
 
     def prevent_fetching(self, op: Any) -> None:
         self._unfetchable.add(op)
-
-    # Collections
-
-    def add_to_collection(self, name: Any, value: Any) -> None:
-        self._check_not_finalized()
-        self._collections.setdefault(name, []).append(value)
-
-    def add_to_collections(self, names: Any, value: Any) -> None:
-        for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
-            self.add_to_collection(name, value)
-
-    def get_collection_ref(self, name: Any) -> list[Any]:
-        return self._collections.setdefault(name, [])
-
-    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
-        """The values under `name`; with `scope`, those whose name matches that regular expression at its start."""
-        values = self._collections.get(name, [])
-        if scope is None:
-            return list(values)
-        pattern = re.compile(scope)
-        return [value for value in values if hasattr(value, "name") and pattern.match(value.name)]
-
-    def get_all_collection_keys(self) -> list[Any]:
-        return [key for key in self._collections if isinstance(key, str) and not key.startswith("_")]
-
-    @property
-    def collections(self) -> list[Any]:
-        """The names of all collections."""
-        return list(self._collections)
-
-    def clear_collection(self, name: Any) -> None:
-        self._check_not_finalized()
-        self._collections.pop(name, None)
 
 
 _fallback: list[Graph] = []

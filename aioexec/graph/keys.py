@@ -1,6 +1,9 @@
-"""Standard names of graph collections."""
+"""The collections of a graph, and the standard names of collections."""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 
 class GraphKeys:
@@ -39,3 +42,57 @@ class GraphKeys:
     TRAIN_OP = "train_op"
     COND_CONTEXT = "cond_context"
     WHILE_CONTEXT = "while_context"
+
+
+class Collections:
+    """The collections of a graph: lists of values by name. `_finalized`: the graph is read-only, collections included."""
+
+    def __init__(self) -> None:
+        self._collections: dict[Any, list[Any]] = {}
+        self._finalized = False
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Make the graph read-only."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified")
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        self._check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        return self._collections.setdefault(name, [])
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """The values under `name`; with `scope`, those whose name matches that regular expression at its start."""
+        values = self._collections.get(name, [])
+        if scope is None:
+            return list(values)
+        pattern = re.compile(scope)
+        return [value for value in values if hasattr(value, "name") and pattern.match(value.name)]
+
+    def get_all_collection_keys(self) -> list[Any]:
+        return [key for key in self._collections if isinstance(key, str) and not key.startswith("_")]
+
+    @property
+    def collections(self) -> list[Any]:
+        """The names of all collections."""
+        return list(self._collections)
+
+    def clear_collection(self, name: Any) -> None:
+        self._check_not_finalized()
+        self._collections.pop(name, None)

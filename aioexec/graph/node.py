@@ -7,24 +7,20 @@ An operation is immutable except for its control inputs, device, attributes and 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.operators import OPERATORS as OPERATORS, Operators
+from aioexec.graph.operators import Operators
 from aioexec.graph.registry import Row
+from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import Dims, TensorShape
 
 if TYPE_CHECKING:
     from aioexec.graph.control_flow import ControlFlowContext
     from aioexec.graph.graph import Graph
-
-EVALUATORS: dict[str, Callable[..., Any]] = {}
-"""Functions of higher layers, set by the wiring, so that nodes need not import them: the default session ("eval", "run"),
-protos of graphs and nodes ("graph_def", "node_def"), comparison of functions ("equal_functions") and their gradient
-("gradient_of_call")."""
 
 
 def caller_location() -> str:
@@ -35,7 +31,7 @@ def caller_location() -> str:
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
 
 
-class Tensor(Operators):
+class Tensor(Operators["Tensor"]):
     """One output of an operation: symbolic; has a dtype and a static shape but no value."""
 
     __slots__ = ("__weakref__", "_consumers", "_dims", "_dtype", "_op", "_value_index")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,10 +22,6 @@ from aioexec.graph.kernels.work import Work
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import OpDef, parse_signature
 from aioexec.shapes import Dims
-
-if TYPE_CHECKING:
-    from aioexec.graph.functions import FuncGraph
-    from aioexec.graph.node import Operation
 
 
 class NotDifferentiable:
@@ -38,9 +34,17 @@ class NotDifferentiable:
 NOT_DIFFERENTIABLE: Final = NotDifferentiable()
 
 
-def undefined_gradient(op: Operation, *gradients: Any) -> NoReturn:
+def undefined_gradient(op: Any, *gradients: Any) -> NoReturn:
     """The gradient rule of an op for which TensorFlow defines none: differentiation through it raises LookupError."""
     raise LookupError(f"No gradient defined for operation {op.name!r} (op type: {op.type})")
+
+
+class Maker(NamedTuple):
+    """The op type, attributes and input shapes of a node that makes a resource."""
+
+    type: str
+    attrs: Attrs
+    inputs: Sequence[Dims]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class ShapeContext:
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
         elements: `elements(i)` is the shape of each element of the list or array behind input i; None if it is not known.
         call: `call(f)` are the output shapes of function `f` when it is called with all the inputs.
-        maker: `maker(i)` is the node that makes the resource behind input i; None if it is not known.
+        maker: `maker(i)` describes the node that makes the resource behind input i; None if it is not known.
     """
 
     attrs: Attrs
@@ -65,17 +69,17 @@ class ShapeContext:
     variable: Callable[[int], Dims] = lambda i: None
     elements: Callable[[int], Dims] = lambda i: None
     call: Callable[[NameAttrList], Sequence[Dims]] = lambda function: ()
-    maker: Callable[[int], Operation | None] = lambda i: None
+    maker: Callable[[int], Maker | None] = lambda i: None
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
 """Input shapes to output shapes, one for each output; raises GraphValueError if the inputs do not fit."""
 
-GradientRule = Callable[["Operation", Any], Sequence[Any]]
+GradientRule = Callable[..., Sequence[Any]]
 """(operation, *output gradients) to one gradient (Tensor, IndexedSlices or None) for each input."""
 
-Bodies = Callable[["Operation"], Sequence["FuncGraph"]]
-"""The bodies of an operation; raises InvalidArgumentError if they do not fit it."""
+Bodies = Callable[[Any], Sequence[Any]]
+"""Operation to its bodies, FuncGraphs; raises InvalidArgumentError if they do not fit it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Row:
     signature: OpDef | str
     shape: ShapeRule
     kernel: Reference | None
-    gradient: Callable[..., Sequence[Any]] | NotDifferentiable
+    gradient: GradientRule | NotDifferentiable
     native: Native | None = None
     role: Role = Role.COMPUTE
     shape_operands: tuple[int, ...] = ()
@@ -170,7 +174,7 @@ def register(
     *,
     shape: ShapeRule,
     kernel: Reference | None,
-    gradient: Callable[..., Sequence[Any]] | NotDifferentiable,
+    gradient: GradientRule | NotDifferentiable,
     native: Native | None = None,
     role: Role = Role.COMPUTE,
     shape_operands: tuple[int, ...] = (),

@@ -12,8 +12,9 @@ from aioexec.errors import GraphTypeError
 from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
-from aioexec.graph.node import EVALUATORS, Operation, Tensor
+from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value_as_dims
+from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import TensorShape
 
 

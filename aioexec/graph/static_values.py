@@ -14,7 +14,7 @@ from aioexec.errors import GraphValueError
 from aioexec.graph.attrs import output_dtypes
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.kernels.work import stated
-from aioexec.graph.registry import ShapeContext, output_dims
+from aioexec.graph.registry import Maker, ShapeContext, output_dims
 from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
@@ -94,16 +94,21 @@ def _check_possible(dims: Dims) -> None:
             raise GraphValueError(f"a dimension is at most {_LARGEST_DIM}, got {dim}")
 
 
+def _maker(handle: Tensor) -> Maker:
+    op = _making_op(handle)
+    return Maker(op.type, op.attrs, [tensor.dims for tensor in op.inputs])
+
+
 def variable_dims(handle: Tensor) -> Dims:
     """The shape of the variable behind a resource handle or reference, as stated by the node that makes it."""
-    op = _maker(handle)
+    op = _making_op(handle)
     if op.row.role is Role.PLACEHOLDER and HANDLE_SHAPE in op.attrs:
         shape: TensorShape = op.attrs[HANDLE_SHAPE]
         return shape.plain
     return op.attrs.get("shape") if op.row.role is Role.VARIABLE else None
 
 
-def _maker(handle: Tensor) -> Operation:
+def _making_op(handle: Tensor) -> Operation:
     """The node that makes the resource behind a handle or reference."""
     op = handle.op
     while op.row.role in _FORWARDING_ROLES and op.inputs:

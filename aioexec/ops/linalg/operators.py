@@ -1,4 +1,4 @@
-"""What Python's operators do on tensors: the table the package puts into `graph.node.OPERATORS`."""
+"""What Python's operators do on tensors: the table the package puts into `graph.operators.OPERATORS`."""
 
 from __future__ import annotations
 

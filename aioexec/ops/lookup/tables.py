@@ -174,7 +174,7 @@ class _Behind:
             return
         self._types = {"key": made_by.attrs["key_dtype"], "value": made_by.attrs["value_dtype"]}
         self.value_dims: Dims = made_by.attrs.get("value_shape", ())
-        self.key_dims: Dims = made_by.inputs[0].dims if made_by.inputs else ()
+        self.key_dims: Dims = made_by.inputs[0] if made_by.inputs else ()
 
     def check(self, context: ShapeContext, **attrs: str) -> None:
         for what, attr in attrs.items():

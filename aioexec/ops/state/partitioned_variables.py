@@ -47,7 +47,7 @@ class PartitionInfo:
         return 0 if dim is None else self.var_offset[dim]
 
 
-class PartitionedVariable(Operators):
+class PartitionedVariable(Operators[Tensor]):
     """Stands for a variable whose parts are variables of their own; used as a tensor, it is the parts put together.
 
     Args:

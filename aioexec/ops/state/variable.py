@@ -20,8 +20,9 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import EVALUATORS, Operation, Tensor
+from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.operators import Operators
+from aioexec.graph.wiring import EVALUATORS
 from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_defs
 from aioexec.ops.state.initial_values import guarded, initial_tensor
 from aioexec.ops.state.variable_kinds import (
@@ -45,7 +46,7 @@ from aioexec.ops.state.variable_ops import (
 from aioexec.shapes import Dims, TensorShape
 
 
-class Variable(Operators):
+class Variable(Operators[Tensor]):
     """State kept in the session, with an initial value that its `initializer` assigns.
 
     Used as a tensor it is its content; `assign` and its kin make nodes that change it.
