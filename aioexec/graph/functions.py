@@ -122,13 +122,13 @@ class FuncGraph(Graph):
         with contextlib.nullcontext() if is_outside else super().colocate_with(op, ignore_existing):
             yield
 
-    def _waited_for(self, item: Any) -> Operation | None:
+    def _control_operation(self, item: Any) -> Operation | None:
         element = item._as_graph_element() if hasattr(item, "_as_graph_element") else item
         op = element.op if isinstance(element, Tensor) else element
         if isinstance(op, Operation) and self.is_inside(op.graph):
             self.control_captures[op] = None
             return None
-        return super()._waited_for(item)
+        return super()._control_operation(item)
 
     def called_functions(self) -> list[str]:
         """The names of the functions that its operations refer to."""

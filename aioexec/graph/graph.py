@@ -250,7 +250,7 @@ class Graph(NameScopes, Collections):
         """Make new nodes depend on `control_inputs`; None clears the enclosing scopes and control-flow contexts."""
         operations = []
         for item in control_inputs or ():
-            waited_for = self._waited_for(item)
+            waited_for = self._control_operation(item)
             if waited_for is not None:
                 operations.append(waited_for)
         scope = _ControlDependencies(operations, clears=control_inputs is None)
@@ -265,7 +265,7 @@ class Graph(NameScopes, Collections):
             if scope.clears:
                 self._control_flow_context = context
 
-    def _waited_for(self, item: Any) -> Operation | None:
+    def _control_operation(self, item: Any) -> Operation | None:
         """The operation of this graph that an item of control inputs denotes; None if it implies no control edge."""
         element = self.as_graph_element(item)
         op: Operation = element.op if isinstance(element, Tensor) else element

@@ -246,7 +246,7 @@ class Possible:
         self._answers: dict[tuple[DeviceName, tuple[str, ...]], list[str]] = {}
 
     def devices(self, name: DeviceName, types: tuple[str, ...]) -> list[str]:
-        """The devices of these types that match the name; under soft placement, else others of that process."""
+        """The devices of these types that match the name; if there are none, under soft placement, others of that process."""
         key = (name, types)
         if key not in self._answers:
             found = self._matching(name, types)
@@ -316,7 +316,7 @@ def _common(types: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _held_inputs(op: Operation) -> Iterator[Tensor]:
-    """The inputs that are references to state, and are taken as references."""
+    """The inputs that are references to state and are passed as references."""
     for position, tensor in enumerate(op.inputs):
         if tensor.dtype is dtypes.resource or (tensor.dtype.is_ref and _wants_reference(op, position)):
             yield tensor

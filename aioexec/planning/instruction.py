@@ -14,7 +14,7 @@ from aioexec.planning.subgraph import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionPlan:
-    """The instructions of a branch, a loop condition or a loop body, and its result values; None where a branch has none."""
+    """The instructions of a branch, a loop condition or a loop body, and its result values; None for a result it lacks."""
 
     instructions: tuple[Instruction, ...]
     results: tuple[int | None, ...]
@@ -66,7 +66,7 @@ class Instruction:
 
 
 def with_inner(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
-    """Instructions, each followed by those inside of it."""
+    """The instructions, each followed by those of its structure."""
     for instruction in instructions:
         yield instruction
         if instruction.structure is not None:

@@ -1,6 +1,6 @@
 """Nodes that planning adds to a subgraph: transfers between devices, and the control loops for transfers inside of loops.
 
-They are operations like all others, but belong to a graph of their own: the session's graph never changes.
+They are ordinary operations in a graph of their own: the session's graph never changes.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _check_device(node: Node, incarnations: Mapping[str, int]) -> None:
 
 
 def _check_inputs(nodes: Sequence[Node]) -> None:
-    """Check that every input that an op declares is present, since passes may have errors."""
+    """Check that every input that an op declares is present, to detect errors in passes."""
     present = set(map(id, nodes))
     for node in nodes:
         if node.feed is not None or node.is_constant:
@@ -182,7 +182,7 @@ class _Cut:
         return self._constants[key]
 
     def _await(self, producer: Node, device: str) -> Node | None:
-        """The node on `device` that represents a control edge from `producer`; None if there is nothing to wait for."""
+        """The node on `device` that represents a control edge from `producer`; None if no wait is needed."""
         if _is_duplicable(producer):
             return None
         if producer.device == device:
@@ -201,7 +201,7 @@ class _Cut:
         return self._awaited[key]
 
     def _transfer(self, edge: Edge, cause: Node, device: str) -> Node:
-        """A new Send of an edge, and its Recv on `device`; `cause` is the node whose output, or end, crosses."""
+        """A new Send of an edge, and its Recv on `device`; `cause` is the node whose output, or completion, is transferred."""
         tensor = tensor_of(edge)
         source = edge[0].device
         dtype = tensor.dtype.base_dtype

@@ -35,7 +35,7 @@ class Grouping(enum.Enum):
 
 
 class OptimizerOptions(Protocol):
-    """A session's options for passes, TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run."""
+    """A session's options for passes, with TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run."""
 
     @property
     def opt_level(self) -> int: ...
@@ -102,7 +102,7 @@ BUILT_IN: Final = (
 
 
 class OptimizationPassRegistry:
-    """Passes by group; `_passes` is kept in the order they run in."""
+    """Passes by group; `_passes` is in execution order."""
 
     def __init__(self, passes: Iterable[RegisteredPass] = ()) -> None:
         self._passes: list[RegisteredPass] = []
@@ -133,7 +133,7 @@ class OptimizationPassRegistry:
         )
 
     def passes(self, grouping: Grouping) -> list[RegisteredPass]:
-        """The passes of a group, in the order they run in."""
+        """The passes of a group, in execution order."""
         return [each for each in self._passes if each.grouping is grouping]
 
     def run_grouping(
@@ -152,7 +152,7 @@ class OptimizationPassRegistry:
                     dump(each.name, subgraph.dump())
 
     def describe(self) -> str:
-        """Every pass, one a line, in the order they run in."""
+        """Every pass in execution order, one per line."""
         return "\n".join(each.name for each in self._passes)
 
 

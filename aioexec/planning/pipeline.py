@@ -127,17 +127,17 @@ class Planner:
         operations = [node.op for node in subgraph.nodes if node.feed is None]
         fed = {node.feed for node in subgraph.feeds if node.feed is not None}
         if self._place_pruned_graph:
-            return self._placed_for_ever(operations, self.assigned, fed)
+            return self._place_and_record(operations, self.assigned, fed)
         placed_at = (self.graph.version, self.graph.mutations)
         if placed_at != self._placed_at:
             whole = self.graph.get_operations()[: placed_at[0]]
-            self._placement, self._placed_at = self._placed_for_ever(whole, self.assigned), placed_at
+            self._placement, self._placed_at = self._place_and_record(whole, self.assigned), placed_at
         known = self._placement
         if all(op.name in known for op in operations):
             return known
-        return self._placed_for_ever(operations, {**self.assigned, **known}, fed)  # bodies of functions
+        return self._place_and_record(operations, {**self.assigned, **known}, fed)  # bodies of functions
 
-    def _placed_for_ever(
+    def _place_and_record(
         self, operations: Sequence[Operation], assigned: Placement, fed: Collection[Tensor] = ()
     ) -> Placement:
         placement = self._place(operations, assigned=assigned, fed=fed)

@@ -119,7 +119,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePartition:
-    """The part of a plan in another process: it is sent there, and planning continues there.
+    """The part of a plan in another process: it is sent there, where planning continues.
 
     Attributes:
         task: the prefix of the names of its devices, "/job:worker/replica:0/task:1".
@@ -203,7 +203,7 @@ def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
 
 
 def _known(node: Node, index: int, bind: Bind) -> Any:
-    """A value that is the same in every step: a constant, or a variable (the object, whatever its content)."""
+    """A value that is the same in every step: a constant, or a variable (the object, not its content)."""
     if node.values is not None:
         return node.values[index]
     return bind(node.op, node.device)() if node.feed is None and node.row.role is Role.VARIABLE else None
@@ -329,7 +329,7 @@ class _Assembler:
         return self.frames.index(entered)
 
     def _connect(self, target: int, edges: list[list[Edge]]) -> int:
-        """Add the edges that lead to an item; returns how many it waits for."""
+        """Add the edges that lead to an item; returns their number."""
         item = self.cut[target]
         is_merge = item.kind is Kind.MERGE
         data: dict[tuple[int, int, int], None] = {}
@@ -389,11 +389,11 @@ class _Assembler:
 
     def _compute(self, node: Node) -> Compute:
         if node.feed is not None or node.row.role in RUN_BY_ENGINE:
-            return _passed_on  # the executor runs these by their role
+            return _run_by_role  # the executor runs these by their role
         return self.bind(node.op, node.device)
 
 
-def _passed_on(value: Any) -> Any:
+def _run_by_role(value: Any) -> Any:
     return value
 
 

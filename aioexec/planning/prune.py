@@ -70,7 +70,7 @@ def _check_references(fed: Sequence[Tensor], made: Mapping[Operation, Node]) -> 
 
 
 def _is_fed(op: Operation, feeds: Collection[Tensor]) -> bool:
-    """Whether a feed replaces an operation completely: a placeholder; others still run if a node waits for them."""
+    """Whether a feed replaces an operation completely, as a placeholder; others still run if a node depends on them."""
     return op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds
 
 

@@ -17,9 +17,9 @@ from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 from aioexec.planning.workload import STRING_BYTES
 
 LARGEST_FOLDED = 10 * 2**20
-"""Most bytes of a folded value, and of each input of it; larger ones are computed in each step, as in TensorFlow."""
+"""The most bytes of a folded value, and of each input of it; larger ones are computed in each step, as in TensorFlow."""
 LONGEST_FOLDED_NS = 50_000_000
-"""Longest kernel that is run to fold a value; longer ones run in a step, which can be cancelled."""
+"""The longest kernel, in nanoseconds, that is run to fold a value; longer ones run in a step, which can be cancelled."""
 _WAITED_FOR = frozenset(
     {Role.COMPUTE, Role.CONSTANT, Role.PLACEHOLDER, Role.IDENTITY, Role.VARIABLE, Role.READ, Role.UPDATE}
 )
@@ -63,7 +63,7 @@ def _text_bytes(value: Value) -> int:
 
 
 def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """The outputs of a node's kernel; None if it may take long, or fails: then it fails in a step, which names the node."""
+    """The outputs of a node's kernel; None if it may take long, or raises: a step then raises the error and names the node."""
     if node.row.work is not None and stated(node.row.work, node.op.attrs, inputs) > LONGEST_FOLDED_NS:
         return None
     try:
@@ -76,7 +76,7 @@ def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Va
 
 
 def _static_bytes(node: Node, inputs: Sequence[Value]) -> int | None:
-    """Bytes of the outputs at most; None if their number of elements is not known."""
+    """An upper bound on the bytes of the outputs; None if their number of elements is not known."""
     total = 0
     for tensor in node.op.outputs:
         if tensor.dims is None or None in tensor.dims:
@@ -115,11 +115,12 @@ def drop_identities(graph: Subgraph, bind: Bind) -> None:
 
 
 def drop_unused(graph: Subgraph, bind: Bind) -> None:
-    """Remove pure nodes of which only control edges are used; their consumers wait for their inputs instead.
+    """Remove pure nodes of which only control edges are used; their consumers get control edges from their inputs instead.
 
-    So the gradient with respect to a batch is not computed only because a group of gradients waits for it. As in TensorFlow, a
-    node that is removed can no longer report an error in the shapes of its inputs. Nodes that may fail otherwise are kept, and
-    so are nodes for which a target waits directly: the target may stand for a function, whose results are requested.
+    For example, the gradient with respect to a batch is not computed only because a group of gradients waits for it. As in
+    TensorFlow, a node that is removed can no longer report an error in the shapes of its inputs. Nodes that may fail otherwise
+    are kept, and so are nodes for which a target waits directly: the target may stand for a function, whose results are
+    requested.
     """
     uses = Counter(id(producer) for node in graph.nodes for producer, _ in node.inputs)
     uses.update(id(node) for node in (*(node for node, _ in graph.fetches), *graph.targets, *graph.feeds))

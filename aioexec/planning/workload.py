@@ -56,7 +56,7 @@ def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
 
 
 def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bool:
-    """The same if static shapes do not decide it; `total`: the bytes of the inputs."""
+    """The decision of `takes_long` if static shapes do not suffice; `total`: the bytes of the inputs."""
     row = instruction.node.row
     if row.work is not None and stated(row.work, instruction.node.op.attrs, inputs) > HEAVY_BYTES:
         return True
@@ -73,7 +73,7 @@ def _string_bytes(held: np.ndarray[Any, Any]) -> int:
 
 
 def _list_bytes(held: np.ndarray[Any, Any]) -> int:
-    """The cost of lists, over which ops iterate that also take tensors."""
+    """The cost of lists, whose elements the ops that also take tensors iterate over."""
     lists = [each for each in held.ravel() if hasattr(each, "stored")]
     return sum(each.stored * (_LIST_ELEMENT_BYTES + each.element_bytes) for each in lists)
 
@@ -154,7 +154,7 @@ def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> float:
 
 
 def work_beyond_inputs(instruction: Instruction, inputs: Sequence[Any], outputs: int) -> float:
-    """Estimated nanoseconds beyond one for each byte of the inputs (arrays or specs); the outputs have so many bytes."""
+    """Estimated nanoseconds beyond one per byte of the inputs (arrays or specs); `outputs` are the bytes of the outputs."""
     row = instruction.node.row
     if row.work is None:
         return outputs

@@ -1,7 +1,7 @@
 """The reuse of memory by heirs after rows have moved."""
 
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand
-from aioexec.planning.fusion.lifetimes import Move, renew
+from aioexec.planning.fusion.lifetimes import Move, update_live_ranges
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import PendingRow
 
@@ -18,7 +18,7 @@ def test_an_heir_that_a_moved_reader_has_dropped_may_be_written_by_another_row_t
     parent.heirs.append(heir)
     reader, writer = copy(parent, other, 1), copy(other, heir, 2)
 
-    renew([parent, heir, other], [reader, writer], [Move(reader, 2), Move(writer, 3)])
+    update_live_ranges([parent, heir, other], [reader, writer], [Move(reader, 2), Move(writer, 3)])
 
     assert parent.heirs == []
     assert parent.dies == 2

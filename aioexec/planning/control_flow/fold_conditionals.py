@@ -20,7 +20,7 @@ from aioexec.planning.control_flow.regions import Inside, before, region
 from aioexec.planning.subgraph import Conditional, Edge, Node, in_order
 
 Key = tuple[Predicate, Conditions]
-"""The predicate, and the conditions around the conditional."""
+"""The predicate, and the conditions of the conditional itself."""
 
 
 @dataclass(slots=True, eq=False)
@@ -176,7 +176,7 @@ def _fold_piece(draft: Draft, frame: Frame, piece: _Piece, predicate: Predicate,
     own = {id(node) for nodes in piece.nodes for node in nodes}
     merged = {id(merge) for merge in piece.merges}
     inside = Inside(draft, own, merged, lambda node: draft.decided.get(id(node)) == predicate)
-    escapes = _escapes(draft, piece, own, predicate)
+    escapes = _outputs_used_later(draft, piece, own, predicate)
     regions = []
     for way, nodes in enumerate(piece.nodes):
         results: list[Edge | None] = [
@@ -200,7 +200,7 @@ def _fold_piece(draft: Draft, frame: Frame, piece: _Piece, predicate: Predicate,
     draft.alive[id(made)] = around
 
 
-def _escapes(draft: Draft, piece: _Piece, own: set[int], predicate: Predicate) -> list[Edge]:
+def _outputs_used_later(draft: Draft, piece: _Piece, own: set[int], predicate: Predicate) -> list[Edge]:
     """The outputs of a piece's nodes that later levels use."""
     own = own | {id(merge) for merge in piece.merges}
 

@@ -45,7 +45,7 @@ class _LoopNodes:
         return id(self.condition), 0
 
     def deciding(self) -> Iterator[Node]:
-        """The nodes that make it a loop, but for its Enters."""
+        """The control-flow nodes of the loop except its Enters."""
         yield self.condition
         for variable in self.variables:
             yield from (variable.merge, variable.next)
@@ -72,9 +72,9 @@ def fold_loop(draft: Draft, frame: Frame) -> None:
         else:
             inside.wait_for(variable.enter.controls)
             value = inside.add(variable.enter.inputs[0])
-        inside.stand_for((variable.merge, 0), value)
+        inside.set_replacement((variable.merge, 0), value)
         if variable.switch is not None:
-            inside.stand_for((variable.switch, 1), value)
+            inside.set_replacement((variable.switch, 1), value)
     in_condition = _ancestors(found.condition, own)
     in_body = [node for node in found.computing if id(node) not in in_condition]
     condition = region(

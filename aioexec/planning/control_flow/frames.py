@@ -1,7 +1,7 @@
 """Assigns each node of a subgraph to the loop that contains it, and checks that the loops are well-formed.
 
-A frame is named by the Enter nodes that lead into it. The check follows frames along the edges: all inputs of a node are in one
-frame, a frame has one parent frame and one condition, and only a NextIteration leads back, to a Merge of its own frame.
+A frame is named by the Enter nodes that lead into it. The check propagates frames along the edges: all inputs of a node are in
+one frame, a frame has one parent frame and one condition, and only a NextIteration leads back, to a Merge of its own frame.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 
 MOST_NESTED = 64
-"""Most nested loops: the passes over them are recursive."""
+"""The most nested loops: the passes over them are recursive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ def _has_no_loops(graph: Subgraph) -> bool:
 
 
 class _Finder:
-    """Follows frames along the edges, producers first.
+    """Propagates frames along the edges, producers first.
 
     Attributes:
         root: the outermost frame.

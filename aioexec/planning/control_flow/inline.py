@@ -27,7 +27,7 @@ from aioexec.planning.new_nodes import NodeMaker, tensor_of
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 LARGEST: Final = 250_000
-"""Most nodes of all bodies in a subgraph. Functions that call each other twice double the number at each level."""
+"""The most nodes of all bodies in a subgraph. Functions that call each other twice double the number at each level."""
 CONTROL_FLOW: Final = (Role.SWITCH, Role.MERGE, Role.ENTER)
 _HARMLESS: Final = (Role.READ, Role.VARIABLE, Role.PLACEHOLDER, Role.CONSTANT)
 _COLOCATED: Final = "loc:@"
@@ -134,7 +134,7 @@ class Inliner:
         self._check_size([node.op for node in graph.nodes if node.feed is None])
         for node in graph.nodes:
             node.inputs = [self._edge(edge) for edge in node.inputs]
-            node.controls = [each for control in node.controls for each in self._waited_for(control)]
+            node.controls = [each for control in node.controls for each in self._control_sources(control)]
             if node.feed is None and node.row.role in self._lowerings:
                 call = Call(node.op, node.name, node.inputs, node.controls, is_conditional, node.op.device)
                 self._calls[id(node)] = node, call, self._lower(call)
@@ -148,7 +148,7 @@ class Inliner:
         found = self._calls.get(id(edge[0]))
         return edge if found is None else found[2].outputs[edge[1]]
 
-    def _waited_for(self, node: Node) -> list[Node]:
+    def _control_sources(self, node: Node) -> list[Node]:
         found = self._calls.get(id(node))
         return [node] if found is None else self.waits(found[2])
 
@@ -371,7 +371,7 @@ class _BodyWriter:
         return list(dict.fromkeys([*(node for node in ports if node is not None), *self._call.controls]))
 
     def _write(self, op: Operation) -> None:
-        controls = [node for control in op.control_inputs for node in self._waited_for(control)]
+        controls = [node for control in op.control_inputs for node in self._control_sources(control)]
         waits_inside = any(control not in self._inputs for control in op.control_inputs)
         if self._pivot is not None and not waits_inside and all(tensor in self._free for tensor in op.inputs):
             controls.append(self._pivot())
@@ -393,7 +393,7 @@ class _BodyWriter:
         """A placeholder for the input of a Merge whose producer comes later."""
         return next(self._edges[tensor] for tensor in op.inputs if tensor in self._edges)
 
-    def _waited_for(self, op: Operation) -> list[Node]:
+    def _control_sources(self, op: Operation) -> list[Node]:
         waits = self._waits[op]
         return self._inliner.waits(waits) if isinstance(waits, Outcome) else waits
 

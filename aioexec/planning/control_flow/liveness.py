@@ -51,7 +51,7 @@ def conditions(graph: Subgraph) -> dict[int, Conditions]:
         for producer in node.controls:
             mine |= found[id(producer)]
         if role is Role.EXIT:
-            mine = {condition for condition in mine if not _is_way_out(condition, node)}
+            mine = {condition for condition in mine if not _is_loop_end(condition, node)}
         found[id(node)] = frozenset(mine)
     return found
 
@@ -68,7 +68,7 @@ def of_edge(
     return known
 
 
-def _is_way_out(condition: Condition, exit_node: Node) -> bool:
+def _is_loop_end(condition: Condition, exit_node: Node) -> bool:
     """Whether a condition is that the loop of an Exit has ended."""
     switch, _ = exit_node.inputs[0]
     return role_of(switch) is Role.SWITCH and condition == (*decided_by(switch), 0)

@@ -53,7 +53,7 @@ class Loops:
             self._gather()
         self._children = {(frame.name, frame.parent): frame for frame in self._frames.values()}
 
-    # Before the cut
+    # Before partitioning
 
     def _gather(self) -> None:
         """Place the control-flow nodes of loops with their Merges and consumers."""

@@ -57,7 +57,7 @@ class Inside:
         self._known[edge] = self.add(edge)
         return self._known[edge]
 
-    def stand_for(self, edge: Edge, inside: Edge) -> None:
+    def set_replacement(self, edge: Edge, inside: Edge) -> None:
         """Set the edge inside that represents an edge from outside."""
         self._known[edge] = inside
 
@@ -79,7 +79,7 @@ class Inside:
 
 
 def before(nodes: Iterable[Node]) -> dict[int, list[Node]]:
-    """The producers of each node that are among the nodes themselves."""
+    """For each node, the producers that are among the nodes."""
     nodes = list(nodes)
     own = {id(node) for node in nodes}
     return {id(node): [producer for producer in node.producers() if id(producer) in own] for node in nodes}
@@ -88,7 +88,7 @@ def before(nodes: Iterable[Node]) -> dict[int, list[Node]]:
 def region(
     inside: Inside, nodes: Sequence[Node], results: list[Edge | None], also_used: Container[int] = ()
 ) -> Region:
-    """Make a region of nodes, whose edges are redirected inside; `also_used` are nodes that other regions use, by id()."""
+    """Make a region of nodes, redirecting their edges to the inside; `also_used` are nodes that other regions use, by id()."""
     for node in nodes:
         inside.draft.forget_uses(node)
         node.inputs = [inside.edge(edge) for edge in node.inputs]

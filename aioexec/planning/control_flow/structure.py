@@ -32,7 +32,7 @@ def structured(graph: Subgraph, new_name: NewName) -> Subgraph:
             fold_loop(draft, frame)
     found = draft.result()
     ordered = in_order(found.nodes)
-    if len(ordered) < len(found.nodes):  # two folded nodes depend on each other, so there is a cycle
+    if len(ordered) < len(found.nodes):  # two folded nodes depend on each other: a cycle
         return graph
     found.nodes = ordered
     return found

@@ -37,13 +37,13 @@ class JoinedBody:
         self.statements: list[str] = []
 
     def read(self, dtype: str) -> str:
-        """One more operand; returns its name."""
+        """Add an operand; returns its name."""
         name = f"x{len(self.inputs)}"
         self.inputs.append((name, dtype))
         return name
 
     def reinterpret(self, name: str, dtype: str) -> str:
-        """The bits of a value as another dtype of the same size."""
+        """Reinterpret the bits of a value as another dtype of the same size."""
         return self._assign(f'bitcast({name}, "{dtype}")')
 
     def append(self, kernel: ElementwiseKernel, arguments: Sequence[str]) -> list[str]:

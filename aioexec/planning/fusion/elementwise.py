@@ -19,7 +19,7 @@ from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import ElementwiseKernel
 from aioexec.planning.fusion.bodies import is_plain
 from aioexec.planning.fusion.groups import Group, fused, group_of, joined
-from aioexec.planning.fusion.lifetimes import Move, kept, renew, without_unused
+from aioexec.planning.fusion.lifetimes import Move, kept, update_live_ranges, without_unused
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import (
     Pending,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aioexec.planning.layout.item import Layout
 
 LEAST_SAVED_NS = 200
-"""Least time that a fused kernel must save in each run: compiling it takes 10⁵ times as long."""
+"""The least time that a fused kernel must save in each run: compiling it takes 10⁵ times as long."""
 _MANY = 1 << 30
 
 
@@ -96,8 +96,8 @@ class _Stretch:
                 latest = max(latest, places[before - 1])
         return self.items[latest] if latest >= 0 else None
 
-    def meeting(self, first: _Item, second: _Item) -> int | None:
-        """The place at which two items could run consecutively; None: there is none."""
+    def common_place(self, first: _Item, second: _Item) -> int | None:
+        """The place at which two items can run consecutively; None if there is none."""
         if self._may_cross(second, first.place, second.place):
             return first.place
         return second.place if self._may_cross(first, first.place, second.place) else None
@@ -153,12 +153,12 @@ class _Fusion:
         for row in self.rows:
             if isinstance(row, PendingRow):
                 counts.update(id(buffer) for buffer, _ in row.reads)
-        for buffer in self._looked_at():
+        for buffer in self._read_by_others():
             counts[id(buffer)] = _MANY
         return counts
 
-    def _looked_at(self) -> Iterator[Buffer]:
-        """Buffers that are read by other rows than those with kernels."""
+    def _read_by_others(self) -> Iterator[Buffer]:
+        """Buffers with readers other than rows with kernels."""
         for row in self.rows:
             if not isinstance(row, PendingRow):
                 yield from touched(row)
@@ -214,7 +214,7 @@ class _Fusion:
     def _joined(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
         if first.group is None or second.group is None:
             return None
-        place = stretch.meeting(first, second)
+        place = stretch.common_place(first, second)
         group = None if place is None else joined(first.group, second.group, self.uses)
         if place is None or group is None:
             return None
@@ -284,7 +284,7 @@ class _Fusion:
         layout.pending = order
         for row in made.values():
             layout.cost += row.launch.cost - sum(cost for _, cost in row.parts)
-        renew(layout.buffers, order, moves)
+        update_live_ranges(layout.buffers, order, moves)
         layout.buffers = without_unused(layout.buffers, self.rows, order)
 
     def _fused(self, item: _Item) -> PendingRow | None:

@@ -47,7 +47,7 @@ class _End:
 
 
 FACTORS = 2
-"""The operands of a product that the kernel of its `Handover` has as well."""
+"""The number of operands of the product that the kernel of its `Handover` also has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class _Epilogues:
             elif row.launch.epilogue is not None:
                 buffer, _ = row.operands[row.launch.epilogue.output]
                 self.makers.setdefault(id(buffer), []).append(number)
-            elif not self._take_in(number, row):
-                self._hand_over(number, row)
+            elif not self._absorb_epilogue(number, row):
+                self._absorb_product(number, row)
         if self.into:
             self._finish()
 
-    def _take_in(self, number: int, row: PendingRow) -> bool:
+    def _absorb_epilogue(self, number: int, row: PendingRow) -> bool:
         """Make a row an epilogue of the rows that compute its operand, if that is possible."""
         end = _end_of(row)
         makers = [] if end is None else self.makers.get(id(end.value[0]), [])
@@ -132,16 +132,20 @@ class _Epilogues:
             buffer.heirs = [heir for heir in buffer.heirs if heir is not new]
         return True
 
-    def _hand_over(self, number: int, row: PendingRow) -> None:
+    def _absorb_product(self, number: int, row: PendingRow) -> None:
         """Make an elementwise row absorb a product that is its operand, if that is possible."""
         user = _user_of(row)
         for place, (product, _) in enumerate(row.reads if user is not None else ()):
             makers = self.makers.get(id(product), [])
-            if user is None or len(makers) != 1 or not self._can_hand_over(number, user, place, makers[0]):
+            if (
+                user is None
+                or len(makers) != 1
+                or not self._can_absorb_product(number, user, place, makers[0])
+            ):
                 continue
             (maker,) = makers
             made = self._row(maker)
-            self.rows[number] = _handed_over(row, user, place, made)
+            self.rows[number] = _with_product(row, user, place, made)
             self.rows[maker] = None
             self.into[maker] = number
             for buffer, _ in made.operands[:FACTORS]:
@@ -149,7 +153,7 @@ class _Epilogues:
                 self.touching[id(buffer)] = sorted({*self.touching[id(buffer)], number} - {maker})
             return
 
-    def _can_hand_over(self, number: int, user: _User, place: int, maker: int) -> bool:
+    def _can_absorb_product(self, number: int, user: _User, place: int, maker: int) -> bool:
         """Whether row `number` may absorb row `maker`, whose result is its operand at `place`."""
         row, made = self._row(number), self._row(maker)
         product, launch = row.operands[place], made.launch
@@ -195,7 +199,7 @@ class _Epilogues:
         return end.bias is None or not self._is_written(end.bias[0], makers[0], number)
 
     def _is_between(self, value: PendingOperand, nbytes: int, rows: list[int]) -> bool:
-        """Whether a value fills a buffer of so many bytes in the arena, which only these rows use."""
+        """Whether a value fills an arena buffer of `nbytes` bytes that only these rows use."""
         buffer, begin = value
         if buffer.slot is not None or buffer.carried or id(buffer) in self.kept or begin:
             return False
@@ -279,7 +283,7 @@ def _user_of(row: PendingRow) -> _User | None:
     return _User(dtype, moving, count * size)
 
 
-def _handed_over(row: PendingRow, user: _User, place: int, made: PendingRow) -> PendingRow:
+def _with_product(row: PendingRow, user: _User, place: int, made: PendingRow) -> PendingRow:
     """An elementwise row that computes its operand at `place` itself."""
     handover = made.launch.handover
     assert handover is not None

@@ -20,9 +20,9 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import PendingOperand, PendingRow
 
 MOST_STATEMENTS = 32
-"""Most statements of a kernel: compiling takes milliseconds for each, and longer kernels save little more."""
+"""The most statements of a kernel: compiling takes milliseconds for each, and longer kernels save little more."""
 MOST_EXPENSIVE = 8
-"""Most calls of elementary functions: in a longer dependent chain, out-of-order execution has nothing to overlap."""
+"""The most calls of elementary functions: in a longer dependent chain, out-of-order execution has nothing to overlap."""
 MOST_OPERANDS = 16
 BYTE_NS = 0.0075  # to load or store a byte, in the first-level cache
 ROW_NS = 6  # to enter a kernel
@@ -142,7 +142,7 @@ def group_of(row: PendingRow, number: int, memory: Callable[[PendingOperand], tu
 
 
 def _gathered(group: Group) -> Group:
-    """Set the reads and writes of a group with one part."""
+    """Set the reads and writes of a group that has one part."""
     (part,) = group.parts
     for each in part.inputs:
         views = group.reads.setdefault(each.memory, {})
@@ -180,7 +180,7 @@ def joined(first: Group, second: Group, uses: Uses) -> Group | None:
 
 
 def _within(group: Group, dims: Dims) -> Group:
-    """The same in a finer space."""
+    """A group in a finer space."""
     if dims == group.dims:
         return group
     parts = [part.within(group.dims, dims) for part in group.parts]

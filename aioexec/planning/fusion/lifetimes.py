@@ -19,7 +19,7 @@ class Move(NamedTuple):
     position: int
 
 
-def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None:
+def update_live_ranges(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None:
     """Extend live ranges for rows that have moved; keeps only those heirs that are still valid."""
     for row, position in moves:
         for buffer in _arena(row.operands):
@@ -41,7 +41,7 @@ def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None
     counts = _touched_at(rows, moves)
     for row, position in moves:
         if row.parts:
-            _let_inherit(row, position, counts)
+            _add_heirs(row, position, counts)
 
 
 def _arena(operands: Iterable[PendingOperand]) -> Iterator[Buffer]:
@@ -49,7 +49,7 @@ def _arena(operands: Iterable[PendingOperand]) -> Iterator[Buffer]:
 
 
 def _touched_at(rows: list[Pending], moves: list[Move]) -> dict[tuple[int, int], int]:
-    """How many rows touch a buffer at a position."""
+    """The number of rows that touch a buffer at a position."""
     positions = {id(row): position for row, position in moves}
     counts: dict[tuple[int, int], int] = {}
     for row in rows:
@@ -60,7 +60,7 @@ def _touched_at(rows: list[Pending], moves: list[Move]) -> dict[tuple[int, int],
     return counts
 
 
-def _let_inherit(row: PendingRow, position: int, counts: dict[tuple[int, int], int]) -> None:
+def _add_heirs(row: PendingRow, position: int, counts: dict[tuple[int, int], int]) -> None:
     """Let outputs of a row reuse inputs whose live ranges end there, if it reads each element just before it writes it."""
     words = row.launch.words
     rank, count = words[0], len(row.reads)

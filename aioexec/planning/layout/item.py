@@ -1,7 +1,7 @@
 """Lays out an item for concrete shapes: an abstract interpretation of its nodes that yields rows, buffers and folded values.
 
-Each value is, during layout, one of four things: known (a constant for these shapes, as most values that compute shapes are),
-in memory (a place in a buffer), a variable (a handle or reference), or an object (which the arena cannot hold: strings, arrays
+During layout a value is one of four things: known (a constant for these shapes, as most values that compute shapes are), in
+memory (a place in a buffer), a variable (a handle or reference), or an object (which the arena cannot hold: strings, arrays
 whose shape depends on data). A variable has versions: its content at entry, and after each write in the program; a read is an
 alias of one version, so it keeps its value regardless of later writes.
 
@@ -44,7 +44,7 @@ LARGEST_KNOWN = 64 * 1024
 BREAK_NS = 3000
 
 
-_HAND_ON = (Role.IDENTITY, Role.READ, Role.LOOP_COND)
+_FORWARDING_ROLES = (Role.IDENTITY, Role.READ, Role.LOOP_COND)
 
 
 class Layout(LayoutState):
@@ -75,7 +75,7 @@ class Layout(LayoutState):
         node, row = instruction.node, instruction.node.row
         if row.role in (Role.NO_OP, Role.CONTROL_TRIGGER):
             return
-        inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
+        inputs = [self._input(position, instruction, k) for k in range(len(instruction.inputs))]
         if instruction.structure is not None:
             reason = lay_structure(self, position, instruction, inputs)
             if reason is not None:
@@ -103,20 +103,20 @@ class Layout(LayoutState):
     def _aliased(self, position: int, instruction: Instruction, inputs: list[Held]) -> Held | None:
         """The output of a node that forwards an input; None if the node computes its output."""
         role = instruction.node.row.role
-        if role not in _HAND_ON or instruction.is_overridden or len(inputs) != 1:
+        if role not in _FORWARDING_ROLES or instruction.is_overridden or len(inputs) != 1:
             return None
         (source,) = inputs
         if role is not Role.READ:
             return None if isinstance(source, Variable) and instruction.dereferences else source
-        if isinstance(source, Object):  # the variable is known only in the step
+        if isinstance(source, Object):  # a run binds the variable
             return None
         if isinstance(source, Variable):
-            is_as_said = source.dtype.numpy == instruction.node.op.outputs[0].dtype.numpy
-            return self._read(source, position, instruction) if is_as_said else None
+            has_declared_dtype = source.dtype.numpy == instruction.node.op.outputs[0].dtype.numpy
+            return self._read(source, position, instruction) if has_declared_dtype else None
         return source
 
-    def _seen(self, position: int, instruction: Instruction, k: int) -> Held:
-        """Input k; if the kernel takes the value of a reference, the variable's content, if that is in memory."""
+    def _input(self, position: int, instruction: Instruction, k: int) -> Held:
+        """Input k; if the kernel dereferences it, the variable's content, if that is in memory."""
         held = self.held[instruction.inputs[k]]
         if isinstance(held, Variable) and k in instruction.dereferences:
             return self._read(held, position, instruction) or held
@@ -124,7 +124,7 @@ class Layout(LayoutState):
         return held
 
     def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
-        """The content of a variable; not certain to be needed inside of a branch."""
+        """The content of a variable; inside a branch not every run needs it."""
         if self.around:
             position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
         return self.versions.read(variable, position, instruction, certain=not self.around)
@@ -226,7 +226,7 @@ class Layout(LayoutState):
                 self.held[value] = targets[-1]
         scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
         if targets:
-            self._let_inherit(inputs, launches, targets[0].buffer)
+            self._add_heirs(inputs, launches, targets[0].buffer)
         # The inputs must have memory, even if no row reads them.
         sources = {k: self.address(position, instruction, inputs[k]) for k in row.reads}
 
@@ -255,7 +255,7 @@ class Layout(LayoutState):
             assert isinstance(variable, Variable)
             self.versions.wrote(variable, position, (first, len(self.pending) - 1))
 
-    def _let_inherit(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
+    def _add_heirs(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
         for k in launches.inplace:
             held = inputs[k]
             if (

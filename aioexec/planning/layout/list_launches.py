@@ -14,9 +14,8 @@ from typing import Any
 from aioexec.graph.kernels.kernel import LoopKernel
 
 ZEROS, CLEAR, INFERS, SETS_SHAPE = 1, 2, 4, 8
-"""Bits of how to read: an element that is not set is zeros; one that was read is cleared; an element that is not set is zeros
-once another was set; this read gives the shape of each element, so that those that are not set are zeros from now on.
-"""
+"""Bits of how to read: an unset element is zeros; reading clears the element; an unset element is zeros once another is set;
+this read determines the shape of each element, so unset ones are zeros from now on."""
 
 
 def reset(length: Any, room: Any) -> int:
@@ -34,7 +33,7 @@ def unset(flags: Any, count: int) -> int:
 
 
 def blank(flags: Any, others: Any, count: int) -> int:
-    """Mark elements as zeros that are, or were, set in another list."""
+    """Mark elements as zeros where another list has set ones."""
     for i in range(count):
         if flags[i] == 0 and others[i] != 0:
             flags[i] = 3
@@ -43,7 +42,7 @@ def blank(flags: Any, others: Any, count: int) -> int:
 
 
 def push(storage: Any, length: Any, room: Any, element: Any, size: int, after: int) -> int:
-    """Append, and continue at row `after`; 0 if there is no capacity."""
+    """Append, and jump to row `after`; 0 if there is no capacity."""
     n = length[0]
     if n >= room[0]:
         return 0
@@ -65,7 +64,7 @@ def pop(storage: Any, length: Any, element: Any, size: int) -> int:
 
 
 def count_of(length: Any, count: Any) -> int:
-    """The length as an operand."""
+    """A list's length as an operand."""
     count[0] = length[0]
     return 0
 

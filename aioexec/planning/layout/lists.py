@@ -1,10 +1,10 @@
 """Lays out lists of tensors: stacks, tensor arrays and lists whose elements have one shape are in memory, their ops are rows.
 
-A list that grows starts without capacity; a push that finds none falls through to a row that enlarges it, in Python. The list
-must be made in the same program, and not be visible outside: otherwise `ListsRefusedError` is raised, and the item is laid out
-again with lists as objects.
+A growing list starts without capacity; a push that finds none falls through to a row that enlarges it, in Python. The list must
+be made in the same program, and not be visible outside: otherwise `ListsRefusedError` is raised, and the item is laid out again
+with lists as objects.
 
-If lists are values, an op that changes one yields another list. Both share one memory, so the old one may not be used later.
+If lists are values, an op that changes one yields another list. Both share one memory, so the old one must not be used later.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from aioexec.planning.layout.state import LayoutState
 from aioexec.resources.tensor_list import element_dims, spelled
 
 _LONGEST = 1 << 24
-"""Most bytes of a list of fixed length in memory; a longer one is an object."""
+"""The most bytes of a list of fixed length in memory; a longer one is an object."""
 _WORD = 8
 
 
@@ -117,14 +117,14 @@ class _Verb:
             slab.count,
         ):
             raise ListsRefusedError("another number of elements")
-        if slab.element is not None and not shapes.compatible(self._said(), slab.element.shape):
+        if slab.element is not None and not shapes.compatible(self._declared_shape(), slab.element.shape):
             raise ListsRefusedError("another shape than that of the elements")
 
-    def _said(self) -> shapes.Dims:
+    def _declared_shape(self) -> shapes.Dims:
         """The element shape that the node declares."""
         if self.use.shape < 0:
-            said: shapes.Dims = self.instruction.node.op.attrs.get("element_shape")
-            return said
+            declared: shapes.Dims = self.instruction.node.op.attrs.get("element_shape")
+            return declared
         operand = self.inputs[self.use.shape]
         try:
             return element_dims(operand) if isinstance(operand, np.ndarray) else None
@@ -154,7 +154,7 @@ class _Verb:
         elif verb is ListVerb.GRADIENT:
             self._finish(self._gradient(slab), None)
 
-    # Making
+    # Creation
 
     def _empty(self) -> Slab:
         limit = self.inputs[self.use.size]
@@ -175,9 +175,9 @@ class _Verb:
             raise ListsRefusedError(f"elements of dtype {dtype.name}")
         if self.use.shape >= 0 and not isinstance(self.inputs[self.use.shape], np.ndarray):
             raise ListsRefusedError("elements of a shape that is known only in the step")
-        said = self._said()
-        zeros = ZEROS if shapes.is_fully_defined(said) else INFERS if self.use.zeros else 0
-        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, zeros, dims=said)
+        declared = self._declared_shape()
+        zeros = ZEROS if shapes.is_fully_defined(declared) else INFERS if self.use.zeros else 0
+        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, zeros, dims=declared)
         self.layout.slabs.append(slab)
         return slab
 
@@ -193,11 +193,11 @@ class _Verb:
             slab.zeros |= INFERS
         self._place_fixed(slab)
         for source in () if slab.is_value else self.layout.gradient_sources:
-            slab.gradients[source] = self._gradients_by(slab)
+            slab.gradients[source] = self._gradient_list(slab)
         return slab
 
-    def _gradients_by(self, slab: Slab) -> Slab:
-        """A list of gradients: made with the list itself, since its first use may be inside of a loop."""
+    def _gradient_list(self, slab: Slab) -> Slab:
+        """Lists of gradients are made with the list itself, since their first use may be inside of a loop."""
         made = Slab(
             slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=slab.zeros, adds=True, clears=True
         )
@@ -230,7 +230,7 @@ class _Verb:
         self.layout.slabs.append(made)
         self._place_fixed(made)
         if slab.element is not None:
-            self._agree(made, slab.element)
+            self._set_or_check_spec(made, slab.element)
             self._mark_zeros(made, slab)
         return made
 
@@ -244,7 +244,7 @@ class _Verb:
                 raise ListsRefusedError("a sum of a list and itself, or of lists that do not fit")
             if other.element is None:
                 continue
-            self._agree(first, other.element)
+            self._set_or_check_spec(first, other.element)
             other_storage, other_flags, _ = self._fixed(other)
             operands = [(storage, 0), (flags, 0), (other_storage, 0), (other_flags, 0)]
             self._row(add_list_kernel(_name(first.dtype)), operands, (count, other.element.size))
@@ -262,7 +262,7 @@ class _Verb:
             spec = self._value_spec()
             if slab.known is not None:
                 raise ListsRefusedError("a list of a constant and of something else")
-            self._agree(slab, spec)
+            self._set_or_check_spec(slab, spec)
         self._change(slab)
         assert slab.length is not None
         assert slab.room is not None
@@ -328,7 +328,7 @@ class _Verb:
 
     def _write(self, slab: Slab) -> None:
         storage, flags, count = self._fixed(slab)
-        self._agree(slab, self._value_spec())
+        self._set_or_check_spec(slab, self._value_spec())
         self._change(slab)
         kernel = write_kernel(_name(slab.dtype), self._index(), slab.adds)
         operands = [(storage, 0), (flags, 0), self._operand(self.use.index), self._operand(self.use.value)]
@@ -339,7 +339,7 @@ class _Verb:
         storage, flags, count = self._fixed(slab)
         element = self._known(slab)
         self._check_all(count)
-        if not count and not self._gives_shape(slab):
+        if not count and not self._determines_shape(slab):
             raise ListsRefusedError("all elements of an empty list of unknown shapes")
         result = self._result(Spec(element.dtype, (count, *element.shape)))
         if count:
@@ -347,14 +347,14 @@ class _Verb:
             self._row(read_all_kernel(_name(slab.dtype)), operands, (count, element.size, self._how(slab)))
         return result
 
-    def _gives_shape(self, slab: Slab) -> bool:
-        """Whether this read determines the shape of elements that are not set; for list values, together with their dims."""
-        said = self._said()
-        return shapes.is_fully_defined(shapes.merge(said, slab.dims) if slab.is_value else said)
+    def _determines_shape(self, slab: Slab) -> bool:
+        """Whether this read determines the shape of unset elements; for list values, together with their dims."""
+        declared = self._declared_shape()
+        return shapes.is_fully_defined(shapes.merge(declared, slab.dims) if slab.is_value else declared)
 
     def _how(self, slab: Slab) -> int:
         given = 0
-        if self._gives_shape(slab):
+        if self._determines_shape(slab):
             given = ZEROS if slab.is_value else ZEROS | SETS_SHAPE
         return slab.zeros | CLEAR * slab.clears | given
 
@@ -370,7 +370,7 @@ class _Verb:
 
     def _rows_of(self, slab: Slab, spec: Spec) -> None:
         storage, flags, count = self._fixed(slab)
-        self._agree(slab, Spec(spec.dtype, spec.shape[1:]))
+        self._set_or_check_spec(slab, Spec(spec.dtype, spec.shape[1:]))
         if count:
             operands = [(storage, 0), (flags, 0), self._operand(self.use.value)]
             words = (count, self._known(slab).size, *_again(slab))
@@ -386,7 +386,7 @@ class _Verb:
         made = slab.gradients.get(self.instruction.node.op.attrs["source"])
         if made is None or slab.element is None:
             raise ListsRefusedError("a list of gradients by a list that is not known")
-        self._agree(made, slab.element)
+        self._set_or_check_spec(made, slab.element)
         self._mark_zeros(made, slab)
         for buffer in made.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
@@ -407,7 +407,7 @@ class _Verb:
             raise ListsRefusedError("an element that memory cannot hold")
         return spec
 
-    def _agree(self, slab: Slab, spec: Spec) -> None:
+    def _set_or_check_spec(self, slab: Slab, spec: Spec) -> None:
         """Set or check the spec of the elements, which is the same for all."""
         if slab.element is None:
             slab.element = Spec(spec.dtype, spec.shape)
@@ -418,10 +418,10 @@ class _Verb:
         if (slab.element.dtype, slab.element.shape) != (spec.dtype, spec.shape) or spec.dtype != slab.dtype:
             raise ListsRefusedError("elements of several shapes")
         if not shapes.compatible(slab.dims, spec.shape):
-            raise ListsRefusedError("an element of another shape than was said")
+            raise ListsRefusedError("an element of another shape than was declared")
 
     def _change(self, slab: Slab) -> None:
-        """Make the next version of a list value; the present one may not be used any more."""
+        """Make the next version of a list value; the present one must not be used any more."""
         if not slab.is_value:
             return
         for value, held in self.layout.held.items():

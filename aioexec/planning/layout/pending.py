@@ -32,18 +32,18 @@ class Slab:
     """A list in memory.
 
     Attributes:
-        dtype, element: of each element; the shape is None until the first one is met.
+        dtype, element: of each element; the shape is None until the first one is laid out.
         dims: the declared, perhaps partial, shape of each element.
-        count: how many elements a list of fixed length has; None: it grows.
-        is_value, writes_once: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
-        zeros: when an element that is not set reads as zeros: always, since `dims` are defined (`ZEROS`); once another element
-            was set (`INFERS`); or only where a read gives the shape (0).
-        storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
-        limit: the most elements of a list that grows; -1: unlimited.
+        count: the number of elements of a list of fixed length; None for a growing list.
+        is_value, writes_once: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading clears an element.
+        zeros: when an unset element reads as zeros: always, since `dims` are defined (`ZEROS`); once another element is set
+            (`INFERS`); or only where a read determines the shape (0).
+        storage: the elements. A growing list has its `length` and `room` in words, one of fixed length `flags`.
+        limit: the most elements of a growing list; -1: unlimited.
         known: the elements, if they are known when the program is made: then there are none in memory.
         version: how often a list that is a value has been changed.
         closed: no further operation on it is allowed.
-        gradients: lists of gradients by this one, by source.
+        gradients: lists of gradients of this one, by source.
     """
 
     dtype: np.dtype[Any]
@@ -100,7 +100,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A launch whose buffers have no offset yet. Its kernel may jump to the row `after`, which is its last word then.
+    """A launch whose buffers have no offset yet. Its kernel may jump to row `after`, which is then its last word.
 
     `parts` are the position and the static cost of each row that was fused into this one.
     """

@@ -103,7 +103,7 @@ class LayoutState(ABC):
         """Lay out one instruction."""
 
     def note_use(self, held: Held, position: int) -> None:
-        """Keep a value's memory up to a position; in a loop, a value from outside is needed in the next iteration too."""
+        """Extend a value's live range to a position; in a loop, a value from outside is needed in the next iteration too."""
         if isinstance(held, Local):
             held.buffer.seen = max(held.buffer.seen, position)
             held.buffer.dies = max(held.buffer.dies, position)
@@ -116,13 +116,13 @@ class LayoutState(ABC):
         return self._ends[position]
 
     def mark(self) -> Mark:
-        """The present extent of the layout."""
+        """The current extent of the layout."""
         slabs = [replace(slab, gradients=dict(slab.gradients)) for slab in self.slabs]
         return Mark(
             len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost, slabs
         )
 
-    def go_back_to(self, mark: Mark) -> None:
+    def roll_back_to(self, mark: Mark) -> None:
         """Discard the rows laid out since a mark."""
         self.native, self.cost = mark.native, mark.cost
         del (

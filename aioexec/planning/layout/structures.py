@@ -1,9 +1,9 @@
 """Lays out loops and conditionals: rows with jumps, and places for loop variables and for the results of branches.
 
-A carried value has a place of its own, which each iteration (or either branch) writes. That requires the same shape every time;
-a value whose shape changes is carried as an object, by Python, as are values that the arena cannot hold. No row inside may
-write a variable: which variables a stopped program has written is derived from the row at which it stopped, and rows in a loop
-run more than once.
+A carried value has a place of its own, which each iteration (or either branch) writes. That requires the same shape every time.
+A value whose shape changes, or that the arena cannot hold, is carried as an object, by Python. No row inside may write a
+variable: which variables a stopped program has written is derived from the row at which it stopped, and rows in a loop run more
+than once.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def lay_structure(
         try:
             changing = attempt.loop() if structure.is_loop else attempt.conditional()
         except RefusedError as refusal:
-            layout.go_back_to(mark)
+            layout.roll_back_to(mark)
             return str(refusal)
         finally:
             layout.around.pop()
         if not changing:
             return None
-        layout.go_back_to(mark)
+        layout.roll_back_to(mark)
         carried |= changing
 
 
@@ -112,7 +112,7 @@ class _Attempt:
         out.row = len(layout.pending)
         layout.cost += (layout.cost - cost) * (ROUNDS - 1)
         for output, place in zip(self.instruction.outputs, places, strict=True):
-            layout.held[output] = _as_it_is(place)
+            layout.held[output] = _present_content(place)
         return set()
 
     def _place(self, k: int, held: Held, value: int) -> Local | Object | InMemory:
@@ -174,7 +174,7 @@ class _Attempt:
             slab.version = version
         layout.pending.append(PendingJump(out, None, self.position))
         otherwise.row = len(layout.pending)
-        changing = self._disagree(structure.regions[0], places, changed)
+        changing = self._other_branch(structure.regions[0], places, changed)
         out.row = len(layout.pending)
         return changing
 
@@ -205,7 +205,7 @@ class _Attempt:
         self._carry(list(found.values()), [places[k] for k in found])
         return places
 
-    def _disagree(
+    def _other_branch(
         self, region: RegionPlan, places: dict[int, Held], changed: list[tuple[Slab, int]]
     ) -> set[int]:
         """Lay out the other branch; lists count as changed if either changes them. Returns the results that do not fit."""
@@ -215,7 +215,7 @@ class _Attempt:
         for slab, version in changed:
             slab.version = max(slab.version, version)
         for k, place in places.items():
-            self.layout.held[self.instruction.outputs[k]] = _as_it_is(place)
+            self.layout.held[self.instruction.outputs[k]] = _present_content(place)
         return set()
 
     # Both
@@ -233,7 +233,7 @@ class _Attempt:
         self.layout.pending.append(PendingJump(target, operand, self.position))
 
     def _carry(self, sources: list[Held], places: list[Held]) -> None:
-        """Copy values to their places, as if all at once."""
+        """Copy values to their places with the effect of a simultaneous copy."""
         moves: list[tuple[Held, int]] = []
         copies: list[tuple[Local | np.ndarray, Buffer, Spec]] = []
         kept = {id(place.buffer) for place in places if isinstance(place, Local)}
@@ -250,14 +250,14 @@ class _Attempt:
             if isinstance(source, Local) and source.buffer is place.buffer:
                 continue
             if isinstance(source, Local) and id(source.buffer) in kept:
-                source = self._aside(source)
+                source = self._copied(source)
             copies.append((source, place.buffer, place.spec))
         if moves:  # first, since they may read places that the copies overwrite
             self.layout.pending.append(PendingMove(tuple(moves), self.position))
         for each, buffer, spec in copies:
             self._copy(each, buffer, spec)
 
-    def _aside(self, source: Local) -> Local:
+    def _copied(self, source: Local) -> Local:
         """A copy of a value that is about to be overwritten."""
         end = self.layout.end_of(self.position)
         buffer = self.layout.arena(source.spec.nbytes, end)
@@ -300,6 +300,6 @@ def _is_latest(held: Held, place: Held) -> bool:
     return held.slab is place.slab and held.version == held.slab.version
 
 
-def _as_it_is(place: Held) -> Held:
-    """The present content of a place: of a list, its latest version."""
+def _present_content(place: Held) -> Held:
+    """The present content of a place; for a list, its latest version."""
     return InMemory(place.slab, place.slab.version) if isinstance(place, InMemory) else place

@@ -1,7 +1,7 @@
 """A variant: an item laid out for concrete shapes, as rows for the walker.
 
-Immutable and shared by all runs. Slots of its frames come in this order: inputs, present contents of variables, new contents
-of variables, outputs (all bound when a run starts), then the arena, the constants, and what breaks put out.
+Immutable and shared by all runs. Slots of its frames come in this order: inputs, present contents of variables, new contents of
+variables, outputs (all bound when a run starts), then the arena, the constants, and the outputs of breaks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Memory of a value during a run: a slot, an offset in bytes, and what lies there."""
+    """Memory of a value during a run: a slot, an offset in bytes, and the value's spec."""
 
     slot: int
     offset: int
@@ -150,15 +150,15 @@ Row = ProgramRow | Break | Jump | Move | Grow | ParallelRegion
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariableUse:
-    """How a variable takes part in a program.
+    """The use of a variable by a program.
 
     Attributes:
         shape: the shape its present content must have; None if it is not known, and then nothing is bound.
-        reader: the instruction that first needs its present content; None if nothing does.
+        reader: the instruction that first needs its present content; None if none does.
         old_slot, new_slot: where its present and new content are bound; None if not needed.
-        writes: for each time it is written, in order, the rows that do so.
-        in_place: whether the new content may be written over the present one when nothing else refers to that.
-        certain: whether its present content is needed whatever branches are taken.
+        writes: for each write, in order, the rows that perform it.
+        in_place: whether the new content may overwrite the present one if nothing else refers to that.
+        certain: whether every run needs its present content, whatever branches are taken.
     """
 
     variable: Variable
@@ -189,7 +189,7 @@ class Variant:
         objects: (value, number) of each item output that is one of the run's objects: an input or from a break.
         given: item outputs that are known beforehand: variables themselves, strings.
         rows: program rows; a Break takes a row of its own.
-        instructions: what `position` of a row means: the item's, structures before what is in them.
+        instructions: what `position` of a row refers to: the item's, structures before their contents.
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
         constants_slot, constants: bytes of all constants the rows read.

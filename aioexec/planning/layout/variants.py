@@ -1,4 +1,4 @@
-"""Making variants: an item is laid out for concrete shapes, then every buffer gets its place and every row its operands."""
+"""Makes variants: lays an item out for concrete shapes, then assigns each buffer its place and each row its operands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from aioexec.resources.variable import Variable
 logger = logging.getLogger(__name__)
 
 _LARGE = 1 << 20
-"""Bytes of variables from which a program that would only copy them is refused."""
+"""Bytes of variables from which on a program that would only copy them is refused."""
 
 
 def lay_out_item(
@@ -71,7 +71,7 @@ def lay_out_item(
     Raises:
         GraphValueError: the shapes do not fit an op.
         UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
-            variables, which reference kernels hand on as they are.
+            variables, which reference kernels pass on without a copy.
     """
     with collector_disabled():
         try:
@@ -152,7 +152,7 @@ class _Freezer:
         )
 
     def _place_output(self, value: int, held: Held) -> None:
-        """An output slot for a value others need: its own buffer, or a copy where it shares one."""
+        """An output slot for a value with consumers: its own buffer, or a copy if it shares the buffer."""
         if isinstance(held, InMemory):
             raise ListsRefusedError("a list that leaves the program")
         if isinstance(held, Object):

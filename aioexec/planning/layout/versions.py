@@ -98,7 +98,7 @@ class Versions:
         snapshot: bool = True,
         certain: bool = True,
     ) -> Local | None:
-        """The present content; None if it has no place in memory (unknown shape). `certain`: the node always runs."""
+        """The present content; None if it has no place in memory (unknown shape). `certain`: the node runs in every run."""
         use = self._use(variable)
         if use.spec is None:
             return None

@@ -198,7 +198,7 @@ class _Placer:
             return None
         ((moment, tasks),) = block.tasks.items()
         if tasks & (tasks - 1) or block.born < moment or block.dies > moment:
-            return None  # a list that existed before may be used in the next iteration, in another lane
+            return None  # a loop may carry a list to its next iteration, which may run in another lane
         return moment, tasks.bit_length() - 1
 
     def _place_in_task(self, task: Task, blocks: list[_Block]) -> int:

@@ -25,21 +25,21 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels
 
 SHARE_NS = 50_000
-"""Estimated work below which it does not pay to wake another worker."""
+"""The least estimated work for which it pays to wake another worker."""
 _PART_NS = 25_000
-"""Least estimated work of a part of a row: a spinning thread begins it within a few microseconds."""
+"""The least estimated work of a part of a row: a spinning thread begins it within a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
-"""Least estimated work of a task: an upper bound on the time that workers wait for each other at the end of a region."""
+"""The least estimated work of a task: an upper bound on the time that workers wait for each other at the end of a region."""
 _FEW_PER_LANE = 2
 """Parts per lane of an expensive row: helpers arrive at different times, and are not equally fast."""
 MOST_PER_LANE = 8
-"""Most parts per lane, for a row so expensive that each part is still long."""
+"""The most parts per lane, for a row so expensive that each part is still long."""
 _LONG_PART_NS = 60_000
 """Estimated work of a part above which a row is split further: a worker may wait for one part before the next row begins, and
 the other callbacks of an event loop wait for the part that the loop runs."""
 _TASK_NS = 200
 _TASKS_PER_LANE = 64
-"""Most tasks per lane, unless their cost would be below the least: a thread that claims a task scans all of them."""
+"""The most tasks per lane, unless their cost would be below the least: a thread that claims a task scans all of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -352,7 +352,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _makespan(tasks: Sequence[Task], lanes: int) -> int:
-    """The time so many workers take, each of which takes the first ready task."""
+    """The time that `lanes` workers take, each of which claims the first ready task."""
     left = [task.waits.bit_count() for task in tasks]
     ready = [number for number, count in enumerate(left) if not count]
     heapify(ready)
