@@ -1,1 +1,1 @@
-"""One graph over many processes: clusters, servers, masters, workers, and the sessions that reach them."""
+"""Distributed execution: clusters, servers, masters, workers, and sessions on servers."""

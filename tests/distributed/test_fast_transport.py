@@ -51,7 +51,7 @@ async def pairs_here():
 async def pairs(request, monkeypatch, pairs_here):
     """Peers on one machine, and peers that might be on two."""
     if request.param == "elsewhere":
-        monkeypatch.setattr(fast_transport, "connected_here", lambda number: None)
+        monkeypatch.setattr(fast_transport, "local_connection", lambda number: None)
     return pairs_here
 
 
@@ -153,7 +153,7 @@ async def test_what_listened_on_this_machine_is_found_no_more_once_it_has_stoppe
 
     await listener.stop()
 
-    assert sockets.connected_here(number) is None
+    assert sockets.local_connection(number) is None
 
 
 async def test_where_the_fast_port_cannot_be_reached_grpc_remains(pairs):

@@ -160,10 +160,10 @@ async def test_another_user_is_not_welcome_on_the_fast_path(pairs, way):
 def test_a_local_socket_of_another_user_is_not_used():
     number = 0x1234_5678_9ABC_DEF0
     with as_another_user():
-        squatting = fast_sockets.bound_here(number)
+        squatting = fast_sockets.local_socket(number)
     assert squatting is not None
     with squatting:
-        assert fast_sockets.connected_here(number) is None
+        assert fast_sockets.local_connection(number) is None
 
 
 @pytest.mark.parametrize(("is_own", "family"), [(True, socket.AF_UNIX), (False, socket.AF_INET)])

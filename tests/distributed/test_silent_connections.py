@@ -66,7 +66,7 @@ async def test_connections_beyond_a_number_are_closed_and_calls_over_those_there
 
 
 async def test_beyond_a_number_of_silent_connections_the_oldest_are_closed(monkeypatch):
-    monkeypatch.setattr(fast_transport, "_MOST_UNKNOWN", 10)
+    monkeypatch.setattr(fast_transport, "_MOST_UNAUTHENTICATED", 10)
     peers = Peers()
     async with FastPairs() as pairs:
         listener: Any = await pairs.listen({RUN_STEP: peers})

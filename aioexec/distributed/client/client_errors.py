@@ -1,4 +1,4 @@
-"""Errors of a server as its client reports them: of the client's own operations, with where those were created."""
+"""Rewrites errors of a server for its client: names the operation of the client's graph, and the line that created it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aioexec.graph.graph import Graph
 from aioexec.sessions.names import find_operation
 
 _LOG_TAIL: Final = "\nRecent warning and error logs:"
-"""From here on a TensorFlow server repeats what it logged last, of whatever step."""
+"""A TensorFlow server appends its recent log messages, of any step, from here on."""
 
 
 def located(error: OpError, graph: Graph | None) -> OpError:
-    """The error with the operation of this graph that its message names, as an error of a step in this process has it."""
+    """The error with the operation of this graph that its message names, in the form of an error of a local step."""
     text = error.message.partition(_LOG_TAIL)[0].rstrip()
     name = node_of(text)
     op = None if graph is None or name is None else find_operation(graph, name)

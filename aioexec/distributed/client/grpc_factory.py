@@ -1,4 +1,4 @@
-"""The factory of sessions on servers: targets "grpc://host:port". Their modules are imported when the first one is made."""
+"""The session factory for targets "grpc://host:port"; the modules of these sessions are imported at first use."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ SCHEME = "grpc://"
 
 
 def register_grpc_sessions() -> None:
-    """Let sessions with a target "grpc://host:port" be made; again does no harm."""
+    """Register the factory; repeated calls have no effect."""
     if not factory.is_registered(RUNTIME_TYPE):
         factory.register(RUNTIME_TYPE, GrpcSessionFactory())
 
 
 class GrpcSessionFactory(SessionFactory):
-    """Makes sessions on servers."""
+    """The session factory for targets "grpc://host:port"."""
 
     def accepts_options(self, options: SessionOptions) -> bool:
         """Whether the target begins with "grpc://".
 
         Raises:
-            InvalidArgumentError: it does, and no address follows.
+            InvalidArgumentError: it does, but has no address.
         """
         return options.target.startswith(SCHEME) and bool(address_of(options.target))
 
     def new_session(self, options: SessionOptions) -> GrpcSession:
-        """A new session; the server learns of it when there is something to run."""
+        """A new session; the server creates its session at the first run."""
         from aioexec.distributed.client.grpc_session import GrpcSession
         from aioexec.distributed.transport.channels import channel_to
 
         return GrpcSession(options, channel_to(address_of(options.target)))
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Have a server end all sessions of all clients and drop these containers; wait until the server is reachable.
+        """Close all sessions of all clients of a server and clear these containers; waits until the server is reachable.
 
         Raises:
-            DeadlineExceededError: the server did not do so within `operation_timeout_in_ms`.
+            DeadlineExceededError: no reply within `operation_timeout_in_ms`.
         """
         from aioexec.distributed.client.master_client import MasterClient
         from aioexec.distributed.transport.channels import channel_to

@@ -1,12 +1,11 @@
 """A session on a server, TensorFlow's or ours: `Session("grpc://host:port")`.
 
-The first run sends the graph, and later runs send the nodes that were added since, with the graph version that the server
-returned last. Steps refer to nodes by name. The server places, prunes and partitions the graph and holds the variables, which
-outlive the session.
+The first run sends the graph, later runs send the nodes added since, with the graph version of the server's last reply. Steps
+refer to nodes by name. The server places, prunes and partitions the graph and holds the variables, which outlive the session.
 
-Creating the session waits for a server that is not reachable yet, until the deadline of the operation. If the server is lost
-afterwards, the steps under way fail with UnavailableError; if it was restarted, every later step fails with AbortedError,
-because the session does not exist any more.
+Creation of the session waits for an unreachable server, until the operation's deadline. If the server is lost afterwards, steps
+under way raise UnavailableError; if it was restarted, every later step raises AbortedError, since the session does not exist
+any more.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ from aioexec.sessions.steps import StepScope
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
-"""Seconds that a closing session waits for the reply of its server, if `operation_timeout_in_ms` is not set."""
+"""Seconds that `close` waits for the server's reply if `operation_timeout_in_ms` is not set."""
 
 _MANY_NODES = 500
-"""Nodes whose export would hold the loop."""
+"""The number of nodes from which on an export must not run on the event loop."""
 
 _MOST_NAMED = 4096
 
@@ -68,9 +67,9 @@ _MOST_NAMED = 4096
 class GrpcSession(SessionRuntime):
     """A session on the server behind a channel; belongs to one event loop, and closes the channel.
 
-    Changing: `_handle`, the server's name for the session, "" before it was created; `_graph_version`, what the server gave;
-    `_update`, the task that sends new nodes to the server, if there is one: runs that wait for it may be cancelled; `_named`,
-    requests by names; `_callables`, prepared steps by the server's handles; `_refused`, how the server answered the close.
+    Changing: `_handle`, the server's name for the session, "" before it is created; `_graph_version`, from the server's last
+    reply; `_update`, the task that sends new nodes, if one runs: runs that await it may be cancelled; `_named`, requests by
+    names; `_callables`, prepared steps by the server's handles; `_refused`, the server's error reply to the close.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class GrpcSession(SessionRuntime):
     # The graph
 
     async def create(self, graph_def: Any) -> None:
-        """Take a graph of one's own.
+        """Set the graph; for a session without one.
 
         Raises:
             AlreadyExistsError: there is one.
@@ -115,7 +114,7 @@ class GrpcSession(SessionRuntime):
         """Add nodes to the graph.
 
         Raises:
-            InvalidArgumentError: a node is there already, or does not fit; the graph is as it was.
+            InvalidArgumentError: a node exists already, or does not fit; the graph is unchanged.
         """
         if self._handle:
             await self._extend(self._extension(graph_def))
@@ -146,7 +145,7 @@ class GrpcSession(SessionRuntime):
         self._graph_version = reply.message.new_graph_version
 
     async def _ready(self, *, with_graph: bool = True) -> None:
-        """Have the server know the session and, if they matter, all nodes there are now."""
+        """Wait until the server has the session and, with `with_graph`, all nodes that exist now."""
         while not self._handle or (
             with_graph and self._graph is not None and self._graph.version != self._sent
         ):
@@ -171,7 +170,7 @@ class GrpcSession(SessionRuntime):
             message = await in_thread(exported)
         else:
             budget = budget_of(asyncio.get_running_loop())
-            await budget.turn()  # many sessions may begin at once
+            await budget.turn()  # many sessions may be created at once
             began = perf_counter_ns()
             message = exported()
             budget.charge(began, perf_counter_ns())
@@ -184,14 +183,14 @@ class GrpcSession(SessionRuntime):
             task.exception()  # retrieved, because all waiters may have been cancelled
 
     def _deadline(self) -> float | None:
-        """When a call that is no step fails."""
+        """The deadline of a call that is not a step."""
         timeout = self.options.operation_timeout_in_ms
         return asyncio.get_running_loop().time() + timeout / 1000 if timeout > 0 else None
 
     # Steps
 
     async def executor(self, signature: Signature) -> StepRequest:
-        """The request for a signature, once the server knows its nodes."""
+        """The request for a signature, once the server has its nodes."""
         await self._ready()
         return StepRequest.of_signature(self._handle, signature)
 
@@ -301,11 +300,11 @@ class GrpcSession(SessionRuntime):
     # Prepared steps
 
     async def make_callable(self, options: Any) -> int:
-        """Prepare what a CallableOptions proto describes.
+        """Prepare the step that a CallableOptions proto describes.
 
         Raises:
-            UnimplementedError: it names devices, or connects tensors, which TensorFlow's servers silently do not do.
-            OpError: there is no such step.
+            UnimplementedError: it names devices, or connects tensors; TensorFlow's servers ignore both silently.
+            OpError: the server cannot prepare the step.
         """
         step_options = StepOptions.from_proto(options.run_options)
         for field in ("tensor_connection", "feed_devices", "fetch_devices"):
@@ -318,9 +317,7 @@ class GrpcSession(SessionRuntime):
             )
             fetches = [canonical(name) for name in options.fetch]
             message.options.feed[:] = map(canonical, options.feed)
-            message.options.fetch[:] = dict.fromkeys(
-                fetches
-            )  # a second value of one is lost by TensorFlow's servers
+            message.options.fetch[:] = dict.fromkeys(fetches)  # TensorFlow's servers drop a repeated fetch
             reply = await self._asked("MakeCallable", message, scope)
         handle: int = reply.message.handle
         self._callables[handle] = PreparedStep(self._graph, list(options.feed), fetches, step_options)
@@ -330,8 +327,7 @@ class GrpcSession(SessionRuntime):
         """Run a prepared step.
 
         Raises:
-            InvalidArgumentError: no step has this handle; another number of values than of feeds, of which a TensorFlow
-                server would die.
+            InvalidArgumentError: no step has this handle; or a wrong number of values, which would crash a TensorFlow server.
         """
         check_metadata(metadata)
         step = self._prepared(handle)
@@ -368,10 +364,10 @@ class GrpcSession(SessionRuntime):
         except OpError as error:
             raise located(error, self._graph) from error.__cause__
 
-    # Everything else
+    # Other calls
 
     def kept_tensor(self, handle: str) -> Any:
-        """Refuse: the value is not in this process. (TensorFlow's servers keep none.)
+        """Refuse: the value is not in this process, and TensorFlow's servers keep none.
 
         Raises:
             UnimplementedError: always.
@@ -389,14 +385,14 @@ class GrpcSession(SessionRuntime):
         return [DeviceAttributes.from_proto(each) for each in found]
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """End all sessions of the server, this one too, and drop these containers; the default one if there are none."""
+        """Close all sessions of the server, including this one, and clear these containers, by default the default one."""
         await self._master.reset(self.options, containers)
 
     async def close(self, grace: float | None = None) -> None:
-        """Close, as every session does; the server forgets it.
+        """Close the session here and on the server.
 
         Raises:
-            AbortedError: the server does not know the session any more.
+            AbortedError: the server does not have the session any more.
         """
         await super().close(grace)
         refused, self._refused = self._refused, None

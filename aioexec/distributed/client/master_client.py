@@ -1,8 +1,8 @@
-"""A master as its clients see it: calls that are tried again where that is safe, and request ids that make it so.
+"""Calls to a master, with retries where these are safe.
 
-A master runs each request id at most once: it refuses an id that it has seen. So a call that could not connect, or whose
-connection was lost, is made again a few times with the same id. If that is refused, the first call did arrive, its reply is
-lost, and the caller gets the first error.
+A master runs each request id at most once and refuses an id it has seen. A call that could not connect, or whose connection was
+lost, is retried a few times with the same id. If the retry is refused, the first attempt had arrived and its reply is lost; the
+caller gets the first error.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from aioexec.errors import AbortedError, DeadlineExceededError, UnavailableError
 from aioexec.sessions.options import SessionOptions
 
 PAUSES: Final = (0.005, 0.01, 0.02)
-"""Seconds before each further attempt: enough for a connection that broke, not for a server that has to start."""
+"""Seconds before each further attempt: long enough to reconnect, not for a server to start."""
 
 
 class MasterClient:
     """Calls to the master behind a channel.
 
     Args:
-        bits: where the first random number comes from; to ask the system for each takes as long as to write a request.
+        bits: the source of the random seed; asking the system for each number takes as long as writing a request.
     """
 
     def __init__(self, channel: Channel, bits: Callable[[int], int] = secrets.randbits) -> None:
@@ -41,7 +41,7 @@ class MasterClient:
     async def call(
         self, name: str, message: Any, tensors: Sequence[Any] = (), deadline: float | None = None
     ) -> Payload:
-        """Call a method of a server that was there.
+        """Call a method of a server that was reachable before.
 
         Raises:
             OpError: of the master.
@@ -69,7 +69,7 @@ class MasterClient:
         raise lost
 
     async def call_when_ready(self, name: str, message: Any, timeout_in_ms: int = 0) -> Any:
-        """Call a method of a server that need not be there yet; the reply's message. 0 ms: wait as long as it takes."""
+        """Call a method, waiting for the server to become reachable; returns the reply's message. 0 ms: no timeout."""
         timeout = timeout_in_ms / 1000 if timeout_in_ms > 0 else None
         reply = await self.channel.call(
             f"MasterService/{name}", Payload(message), timeout, wait_for_ready=True
@@ -77,7 +77,7 @@ class MasterClient:
         return reply.message
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """End all sessions of the master, and drop these containers."""
+        """Close all sessions of the master, and clear these containers."""
         message = METHODS["MasterService/Reset"].request(
             container=containers, device_filters=options.device_filters
         )

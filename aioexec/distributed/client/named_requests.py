@@ -1,4 +1,4 @@
-"""Requests of steps by the names of tensors, for partial runs and callables; values are converted by the client's graph."""
+"""Steps given by names of tensors, for partial runs and callables; the client's graph determines how values are converted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Elsewhere = Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]]
 
 
 class NamedFeeds:
-    """Converts the values of feeds that are known by name. What no graph of ours has is sent as NumPy understands it."""
+    """Converts the values of feeds given by name; those unknown to the graph are converted by NumPy."""
 
     __slots__ = ("converters",)
 
@@ -34,7 +34,7 @@ class NamedFeeds:
 
 
 class NamedRequest:
-    """A step by names: the request, and how its feeds are converted."""
+    """A step given by names: the request, and the conversion of its feeds."""
 
     __slots__ = ("_feeds", "step")
 
@@ -58,7 +58,7 @@ class NamedRequest:
 
 
 class PreparedStep:
-    """A callable of a server: `_places` are those of the results among the server's, which gives each once."""
+    """A callable of a server. `_places`: for each fetch its index among the server's results, which has each tensor once."""
 
     __slots__ = ("_feeds", "_places", "options")
 

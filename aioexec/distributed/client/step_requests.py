@@ -16,12 +16,12 @@ _AS_PROTOS = frozenset({resource, variant})
 
 
 class StepRequest:
-    """One signature of a step. Tensors that are both fed and fetched are returned here, since servers refuse them.
+    """The request of one signature. Tensors that are both fed and fetched are returned here, since servers refuse them.
 
-    Constant: `feeds` and `outputs`, names in the caller's order; `asked`, the fetches that are sent to the server, each once;
-    `is_local`: there is nothing to ask for; `_dtypes`, what the results must be, where that is known; `_protos`, places of
-    feeds whose elements travel as protos; `_usual`, the names of an answer whose values are the outputs as they are;
-    `_start`, the request without what differs from step to step.
+    Constant: `feeds` and `outputs`, names in the caller's order; `asked`, the fetches to request, each once; `is_local`:
+    nothing is to be requested; `_dtypes`, of the results, where known; `_protos`, indices of feeds that are sent as protos;
+    `_usual`, the result names of a reply whose values need no reordering; `_start`, the serialized part that is the same for
+    all steps.
     """
 
     __slots__ = (
@@ -84,15 +84,15 @@ class StepRequest:
         )
 
     def run_at_once(self, feeds: Any) -> None:
-        """Never: a server is waited for."""
+        """None: a server's reply has to be awaited."""
 
     def echoed(self, feeds: Sequence[Any]) -> list[Any]:
-        """The outputs where all of them are fed."""
+        """The outputs if all of them are fed."""
         by_name = dict(zip(self.feeds, feeds, strict=True))
         return [by_name[name] for name in self.outputs]
 
     def message(self, request_id: int, options: StepOptions, timeout_in_ms: int) -> RunStepRequest:
-        """The request of one step, but for its tensors."""
+        """The message of one step, without its tensors."""
         message = RunStepRequest.FromString(self._start)
         message.request_id = request_id
         if options.proto is not None:
@@ -102,7 +102,7 @@ class StepRequest:
         return message
 
     def placed(self, message: RunStepRequest, feeds: Sequence[Any]) -> Sequence[Any]:
-        """The tensors to send beside a message; those that are sent as protos are in it."""
+        """The tensors to send beside a message; those sent as protos are put into the message."""
         if not self._protos:
             return feeds
         tensors = list(feeds)

@@ -1,1 +1,1 @@
-"""Which tasks a cluster has, and how a program finds its own."""
+"""The description of a cluster, and how a process determines it and its own task."""

@@ -17,7 +17,7 @@ from aioexec.errors import (
 from aioexec.sessions.options import own_message
 
 MOST_TASKS = 1 << 20
-"""Task indices are less: lists are made that are as long."""
+"""An upper bound on task indices, since lists of that length are made."""
 
 
 class ClusterSpec:
@@ -30,12 +30,12 @@ class ClusterSpec:
         """Describe a cluster.
 
         Args:
-            cluster: job names to lists of addresses, or to dicts from task indices to addresses where not every task is known;
-                a ClusterDef; or another ClusterSpec.
+            cluster: job names to lists of addresses, or to dicts from task indices to addresses if some tasks are unknown; a
+                ClusterDef; or another ClusterSpec.
 
         Raises:
             GraphTypeError: it is none of these.
-            GraphValueError: a task index that is none.
+            GraphValueError: an invalid task index.
         """
         if isinstance(cluster, ClusterSpec):
             self._jobs = {name: dict(tasks) for name, tasks in cluster._jobs.items()}
@@ -60,14 +60,14 @@ class ClusterSpec:
         return f"ClusterSpec({{{', '.join(f'{name!r}: {jobs[name]!r}' for name in sorted(jobs))}}})"
 
     def as_dict(self) -> dict[str, Any]:
-        """Each job's addresses: a list where every index up to the last has one, else a dict."""
+        """The addresses of each job: a list if all indices up to the last one have an address, else a dict."""
         return {name: list(tasks.values()) if _is_dense(tasks) else tasks for name, tasks in self._sorted()}
 
     def _sorted(self) -> Iterable[tuple[str, dict[int, str]]]:
         return ((name, dict(sorted(tasks.items()))) for name, tasks in self._jobs.items())
 
     def as_cluster_def(self) -> Any:
-        """The ClusterDef of it, jobs by name."""
+        """This cluster as a ClusterDef, jobs sorted by name."""
         from aioexec.formats.protos import ClusterDef, JobDef  # loads protobuf
 
         return ClusterDef(job=[JobDef(name=name, tasks=tasks) for name, tasks in sorted(self._jobs.items())])
@@ -105,7 +105,7 @@ class ClusterSpec:
         return address
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """The addresses of a job by task index; None for those that are not known.
+        """The addresses of a job by task index; None where unknown.
 
         Raises:
             GraphValueError: no such job.
@@ -178,14 +178,14 @@ def make_server_def(
     protocol: str | None = None,
     config: Any = None,
 ) -> Any:
-    """The ServerDef of a task; what is given besides goes before what `server_or_cluster_def` says.
+    """The ServerDef of a task; the other arguments override `server_or_cluster_def`.
 
     Args:
-        server_or_cluster_def: a ServerDef, or what a ClusterSpec is made of.
+        server_or_cluster_def: a ServerDef, or an argument of ClusterSpec.
 
     Raises:
         GraphTypeError: an argument of a wrong type.
-        GraphValueError: it stays open which task is meant.
+        GraphValueError: the task is ambiguous.
     """
     from aioexec.formats.protos import ServerDef  # loads protobuf
 
@@ -241,7 +241,7 @@ def own_address(server_def: Any) -> str:
 
     Raises:
         InternalError: the cluster has no such task.
-        InvalidArgumentError: an address that is none, of any task.
+        InvalidArgumentError: a malformed address, of any task.
     """
     job = next((job for job in server_def.cluster.job if job.name == server_def.job_name), None)
     if job is None:

@@ -1,4 +1,4 @@
-"""Finding the cluster that a program belongs to, and its own task in it, from what its launcher has set."""
+"""Determines the cluster of a process, and its task, from its environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLE = "TF_CONFIG"
 
 
 class ClusterResolver(ABC):
-    """A cluster, and which of its tasks this process is. What is None is not known."""
+    """A cluster, and the task of this process in it; unknown attributes are None."""
 
     task_type: str | None = None
     task_id: int | None = None
@@ -22,7 +22,7 @@ class ClusterResolver(ABC):
 
     @abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster as it is now."""
+        """The present cluster."""
 
     @abstractmethod
     def master(
@@ -38,12 +38,12 @@ class ClusterResolver(ABC):
 
     @property
     def environment(self) -> str | None:
-        """The name of the environment that the program runs in; "" here."""
+        """The name of the environment of the program; "" here."""
         return ""
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A resolver for values that are given."""
+    """A resolver with fixed values."""
 
     def __init__(
         self,

@@ -1,16 +1,16 @@
-"""A cluster whose tasks are actors of Ray, for programs that outgrow one machine.
+"""A cluster whose tasks are Ray actors, for programs that need more than one machine.
 
-A program is what runs in one process of any TensorFlow cluster: it reads TF_CONFIG, starts its `Server`, and trains or serves.
-Ray decides where each task runs and restarts those that die:
+The program of a task is that of any TensorFlow cluster: it reads TF_CONFIG, starts its `Server`, and trains or serves. Ray
+chooses the node of each task and restarts tasks that die:
 
     async with RayCluster({"ps": 1, "worker": 2}, tasks={"worker": TaskOptions(num_cpus=4)}) as cluster:
         results = await cluster.run(main)  # async def main(): ... TFConfigClusterResolver().cluster_spec() ...
 
-A task that is restarted runs its program from the beginning, at the address it had; a monitored session continues from the
-last checkpoint, which must lie where every node of the Ray cluster can read it. A task whose node is lost comes back at another
-address, which the other tasks do not have: then all of them are restarted.
+A restarted task runs its program from the beginning, at its previous address; a monitored session continues from the last
+checkpoint, which must be readable from every node of the Ray cluster. A task whose node is lost gets another address, unknown
+to the other tasks: then all of them are restarted.
 
-Tasks reach each other over the network, so every cluster has a token of its own that all its calls carry.
+Tasks reach each other over the network, so each cluster has a token of its own that all its calls carry.
 """
 
 from __future__ import annotations
@@ -68,21 +68,21 @@ class TaskOptions:
 
 
 class MovedError(FailedPreconditionError):
-    """A task came back on another node than the one its cluster knows it on."""
+    """A task was restarted on another node than its cluster has it on."""
 
 
 class _Task:
-    """The actor of one task; its program runs in a loop of its own, in one of the actor's threads."""
+    """The actor of one task; runs the program in an event loop of its own, in one of the actor's threads."""
 
     def new_address(self) -> str:
-        """An address of this node that is free."""
+        """A free address of this node."""
         host = ray.util.get_node_ip_address()
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.bind((host, 0))
             return f"[{host}]:{probe.getsockname()[1]}" if ":" in host else f"{host}:{probe.getsockname()[1]}"
 
     def run(self, config: Mapping[str, Any], token: str, program: Program, arguments: tuple[Any, ...]) -> Any:
-        """Run the program of this task, from its beginning.
+        """Run the program of this task from its beginning.
 
         Raises:
             MovedError: the task was restarted on another node.
@@ -106,7 +106,7 @@ async def _awaited(program: Program, arguments: tuple[Any, ...]) -> Any:
 
 
 def _start_ray(cpus: float) -> None:
-    """Join the Ray cluster of RAY_ADDRESS, or start one on this machine that has room for so many processors' work."""
+    """Join the Ray cluster of RAY_ADDRESS, or start one on this machine with resources for `cpus` processors."""
     if os.environ.get("RAY_ADDRESS"):
         ray.init(log_to_driver=False)
     else:
@@ -115,18 +115,18 @@ def _start_ray(cpus: float) -> None:
 
 
 class RayCluster:
-    """Room for a cluster's tasks on Ray; with `async with` it is reserved.
+    """A cluster of Ray actors; `async with` reserves their resources.
 
     Args:
-        jobs: how many tasks each job has.
-        tasks: what the tasks of a job get, where that is not `TaskOptions()`.
+        jobs: the number of tasks of each job.
+        tasks: the options of a job's tasks, if not `TaskOptions()`.
         strategy: how tasks are spread over nodes: "PACK", "SPREAD", "STRICT_PACK" or "STRICT_SPREAD".
 
     Unless the process has joined a Ray cluster before (`ray.init(...)`), it joins that of RAY_ADDRESS, or starts one on this
-    machine, which takes on all tasks however few processors there are.
+    machine, which accepts all tasks however few processors there are.
 
-    State: `_actors` by job and index, while a program runs; `_group` reserves their resources, `_token` is what their calls
-    carry; `_has_started_ray` says whether leaving stops Ray.
+    State: `_actors` by job and index, while a program runs; `_group`, the placement group of their resources; `_token`, of
+    their calls; `_has_started_ray`: leaving stops Ray.
     """
 
     def __init__(
@@ -207,15 +207,16 @@ class RayCluster:
     async def run(
         self, program: Program, *arguments: Any, wait_for: Collection[str] | None = None
     ) -> dict[str, list[Any]]:
-        """Run a program in every task, and return what it returned, by job; tasks that are not waited for are stopped then.
+        """Run a program in every task, and return its results by job; when the awaited jobs are done, the other tasks are
+        stopped.
 
         Args:
-            program: an async function that Ray can pickle; called with `arguments` in each task, where TF_CONFIG says which.
-            wait_for: jobs whose tasks are waited for; by default all but "ps".
+            program: an async function that Ray can pickle; called with `arguments` in each task, which TF_CONFIG identifies.
+            wait_for: jobs to wait for; by default all but "ps".
 
         Raises:
             RayError: a task could not be run, and will not be restarted again.
-            Exception: what the program of a task raised, the first of them.
+            Exception: the first exception of a task's program.
         """
         waited = {job for job in self._jobs if job != "ps"} if wait_for is None else set(wait_for)
         if not waited or waited - set(self._jobs):

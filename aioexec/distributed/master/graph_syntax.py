@@ -1,6 +1,6 @@
 """Checks of the names of nodes and inputs in a client's GraphDef, with TensorFlow's error messages.
 
-GraphDefs from a master to a worker are not checked here: a master makes names that are not allowed to clients.
+GraphDefs from a master to a worker are not checked here: masters use names that are forbidden to clients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def check_syntax(graph_def: Any) -> None:
     """Check the names in a GraphDef.
 
     Raises:
-        InvalidArgumentError: one is not as names are, or an input comes after the control inputs.
+        InvalidArgumentError: a malformed name, or an input after the control inputs.
     """
     for node in graph_def.node:
         if not _NODE.fullmatch(node.name):

@@ -1,7 +1,7 @@
-"""The master of a server: TensorFlow's MasterService, on the sessions of this server.
+"""The master of a server: TensorFlow's MasterService, implemented on this server's sessions.
 
-Handlers translate between messages and `MasterSession`. Their errors have TensorFlow's codes and texts, because clients react
-to them: an unknown session is `AbortedError`, upon which a monitored session creates a new one.
+Handlers translate between messages and `MasterSession`. Errors have TensorFlow's codes and texts, since clients depend on them:
+upon `AbortedError` for an unknown session, a monitored session creates a new one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PLAIN = RunOptions()
 _StepResponse = METHODS["MasterService/RunStep"].response
 
 FEW_NODES = 1000
-"""Graphs that are looked through at once, on the event loop."""
+"""Graphs of at most so many nodes are checked on the event loop."""
 
 
 class Master:
@@ -47,10 +47,10 @@ class Master:
 
     Args:
         task: its name, "/job:worker/replica:0/task:0".
-        worker: of the same server; its devices are the client devices of all sessions here.
+        worker: the worker of the same server; its devices are the client devices of all sessions here.
         workers: channels to all tasks.
-        options: of the server; sessions bring their own.
-        collection: when sessions that their clients left open are closed.
+        options: the server's; sessions add their own.
+        collection: when to close sessions that were left open.
 
     Changing: `_sessions`, the open sessions; `_ends`, tasks that close a session in the background; `_undeleted`, see
     `MasterSession`; `_requests`, the ids of recent requests.
@@ -96,7 +96,7 @@ class Master:
         return len(self._sessions)
 
     async def close(self, grace: float | None = 0.0) -> None:
-        """Close every session, also if this is cancelled. The grace also bounds the ends that are under way already."""
+        """Close every session, even if this is cancelled. `grace` also bounds closes under way."""
         hurried = list(self._ends)
         for session in self._sessions.pop_all():
             self._end(session, grace)
@@ -105,7 +105,7 @@ class Master:
             await asyncio.wait(self._ends.values())
 
     def peer_gone(self, peer: str) -> None:
-        """A client will make no more calls."""
+        """Callback of the transport: a client's connection has ended."""
         self._sessions.peer_gone(peer)
 
     def _collect(self, session: MasterSession) -> None:
@@ -155,7 +155,7 @@ class Master:
             await session.in_planner(partial(check_syntax, graph_def))
 
     def _peers(self, cluster: Any) -> Peers:
-        """The cluster of a session: the server's, or the one its client describes, in which this task has another name.
+        """The cluster of a session: the server's, or that of the client's ServerDef, in which this task may have another name.
 
         Raises:
             InvalidArgumentError: this task is not in it, or under the same name.
@@ -216,7 +216,7 @@ class Master:
         )
 
     async def _all_devices(self) -> list[DeviceAttributes]:
-        """The devices of all tasks, this one's first; waits for tasks that cannot be reached yet."""
+        """The devices of all tasks, this one's first; waits for tasks that are not reachable yet."""
         others = [
             devices_at(self._workers.channel(task), wait_for_ready=True)
             for task in self._workers.tasks
@@ -316,7 +316,7 @@ class Master:
 
 
 def _filtered(tasks: Sequence[str], filters: Sequence[str]) -> list[str]:
-    """The tasks that a session may use."""
+    """The tasks that match a session's device filters."""
     wanted = [parse(each).without_device() for each in filters]
     return [task for task in tasks if not filters or any(each.matches(parse(task)) for each in wanted)]
 
@@ -345,7 +345,7 @@ def _reply(method: str, **fields: Any) -> Payload:
 
 
 def _array(value: Any) -> Any:
-    """A fetched value as an array; a string, which is no array of its own, as one of objects."""
+    """A fetched value as an array; a string as a scalar of dtype object."""
     if isinstance(value, np.ndarray):
         return value
     return np.array(value, dtype=object if isinstance(value, bytes | str) else None)

@@ -1,7 +1,7 @@
 """A session of a master: a direct session whose graph may use the devices of other tasks.
 
-Nodes are placed on all devices of the cluster. What falls to this task runs here, in the session's own executors; what falls
-to others is registered with them, once a plan, and run by handle.
+Nodes are placed on all devices of the cluster. This task's partitions run here, in the session's own executors; those of other
+tasks are registered there once per plan, and run by handle.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ from aioexec.sessions.reordering import Reordered
 GET_STATUS = "WorkerService/GetStatus"
 
 CLOSE_SECONDS = 10.0
-"""For how long a session that closes waits for a task to forget it."""
+"""Seconds that a closing session waits for the reply of another task."""
 
 
 class MasterSession(DirectSession):
     """One client's session.
 
-    Constant: `_peers`, the cluster it is in; `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was
-    extended, under `extending`; `_opened`, tasks that have opened this session; `_remote`, their devices; `_doubtful`, tasks
-    that failed, and whether they have lost what was registered; `_cleanups`, calls in the background, awaited by `close`;
-    `_graphs`, handles by task of what was registered for the devices there are now.
-    `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
+    Constant: `_peers`, its cluster; `tasks`, the other tasks it uses. Changing: `graph_version`, the number of extensions,
+    under the lock `extending`; `_opened`, tasks on which this session is open; `_remote`, their devices; `_doubtful`, tasks
+    with failures, and whether they have lost their registered graphs; `_cleanups`, background calls, awaited by `close`;
+    `_graphs`, by task the handles of graphs registered for the present devices. `_undeleted`, shared by the sessions of a
+    master: by task the handles of sessions whose deletion there failed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class MasterSession(DirectSession):
         self.extending = asyncio.Lock()
         self._worker = worker
         self._peers = peers
-        self._numbers = Random(bits(64))  # the system's take long, and steps need two each
+        self._numbers = Random(bits(64))  # the system's generator is slow, and steps need two numbers each
         self._opened: set[str] = set()
         self._remote: dict[str, list[RemoteDevice]] = {}
         self._doubtful: dict[str, bool] = {}
@@ -97,7 +97,7 @@ class MasterSession(DirectSession):
     # The other tasks
 
     async def open(self) -> None:
-        """Have every other task open a session of its own, and get its devices; wait for tasks that cannot be reached yet."""
+        """Open a session on every other task, and get its devices; waits for tasks that are not reachable yet."""
         await gathered(self._open_at(task, wait_for_ready=True) for task in self.tasks)
         self._use_devices()
 
@@ -144,7 +144,7 @@ class MasterSession(DirectSession):
         return reply.message
 
     def _use_devices(self) -> None:
-        """Place nodes on what is there now; what was planned for other devices is forgotten."""
+        """Use the present devices for placement; plans for other devices are discarded."""
         remote = [device for task in self.tasks for device in self._remote.get(task, ())]
         self.device_set = DeviceSet([*self.device_mgr.list_devices(), *remote])
         self.forget_plans()
@@ -198,7 +198,7 @@ class MasterSession(DirectSession):
         values: Sequence[Any],
         replied: Replied,
     ) -> Answer | None:
-        """Begin a step that was run before and asks for nothing special, without its turn; None if it has to wait for that."""
+        """Begin a known step without special options, synchronously; None if it has to wait for its turn."""
         step = self._named.get((feeds, outputs, targets))
         if step is None or self._doubtful or not self.runs_at_once or not self.steps.life.is_open:
             return None
@@ -232,7 +232,7 @@ class MasterSession(DirectSession):
         return DistributedStep(step_id, rendezvous, parts, self._clean_up)
 
     def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
-        """Have every task forget a step that is over, in the background; `close` waits for these calls."""
+        """Call CleanupGraph on every task, in the background; `close` awaits these calls."""
         self._worker.steps.end(step_id)
         for part in parts:
             self._send(part.task, "CleanupGraph", step_id=step_id)
@@ -273,7 +273,7 @@ class MasterSession(DirectSession):
         return await super().run(options, feeds, output_names, target_names, metadata)
 
     def _check_dtypes(self, feeds: Sequence[tuple[str, Any]]) -> None:
-        """Refuse values of another dtype: a client that converts values has done so."""
+        """Refuse values of a wrong dtype; conversion is the client's part."""
         graph = self.graph
         for name, value in feeds:
             node, index = parse_tensor_name(name)
@@ -289,13 +289,13 @@ class MasterSession(DirectSession):
                 )
 
     async def mend(self, tasks: Collection[str] | None = None) -> None:
-        """Find out what became of tasks that failed; open sessions anew where they have been restarted.
+        """Check the state of tasks that failed, and reopen this session on those that were restarted.
 
         Args:
-            tasks: those a step needs; others are not waited for. None if that is not known: some may be away then.
+            tasks: those a step needs. None: all of them, and unreachable ones are skipped.
 
         Raises:
-            UnavailableError: a task that is needed is still away.
+            UnavailableError: a needed task is unreachable.
         """
         doubtful = [task for task in self._doubtful if tasks is None or task in tasks]
         if doubtful:
@@ -307,7 +307,7 @@ class MasterSession(DirectSession):
     async def _mend(self, task: str) -> None:
         has_lost = self._doubtful.get(task)
         if has_lost is None:
-            return  # meanwhile it was
+            return  # mended by another call meanwhile
         known = {device.attributes for device in self._remote[task]}
         found = await devices_at(self._peers.workers.channel(task))
         if has_lost or known != {_renamed(each, task) for each in found}:
@@ -317,7 +317,7 @@ class MasterSession(DirectSession):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether `mend` has something to do."""
+        """Whether `mend` has tasks to check."""
         return bool(self._doubtful)
 
     # The graph
@@ -352,12 +352,12 @@ class MasterSession(DirectSession):
         return await super().run_callable(handle, feeds, metadata)
 
     async def _until_extended(self) -> None:
-        """Names are looked up in a graph as it was before an extension or as it is after one, never in between."""
+        """Wait until no extension is under way: names are never looked up in a partly extended graph."""
         while self.extending.locked():
             async with self.extending:
                 pass
 
-    # The end
+    # Close
 
     async def close(self, grace: float | None = None) -> None:
         if grace == 0 and self.steps.life.is_open:
@@ -379,7 +379,7 @@ class MasterSession(DirectSession):
             await self._peers.close()
 
     async def _close_at(self, task: str) -> None:
-        """Have a task delete this session; if it cannot be reached, the next session that opens there deletes this one."""
+        """Delete this session on a task; if that is unreachable, the next session that opens there deletes it."""
         if task in self._opened:
             await self._delete_at(task, self.session_handle)
 
@@ -400,18 +400,18 @@ async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
-    """A dtype as TensorFlow's runtime calls it in errors."""
+    """The name of a dtype in errors of TensorFlow's runtime."""
     name = as_dtype(dtype).name
     return {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
 
 
 def _renamed(attributes: DeviceAttributes, task: str) -> DeviceAttributes:
-    """A device as a session's cluster calls it: the task's own answers with the names of the cluster it began with."""
+    """A device with the task's name in the session's cluster; the task reports it under the name it was started with."""
     return replace(attributes, name=f"{task}/device:{attributes.name.rpartition('/device:')[2]}")
 
 
 def _tasks_of(executor: Executor | Reordered) -> set[str]:
-    """The other tasks that have a part in a plan."""
+    """The other tasks with a partition in a plan."""
     planned = executor.executor if isinstance(executor, Reordered) else executor
     return {part.task for part in planned.plan.remote}
 

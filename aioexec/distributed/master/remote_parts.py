@@ -1,8 +1,8 @@
-"""The parts of a step that run on other tasks, as the executor of the master's own part sees them.
+"""The parts of a step that run on other tasks: the interface between the executor of the master's own part and RunGraph calls.
 
-For each task a graph was registered; a step runs it by one RunGraph call. Values between the parts go through the rendezvous,
-from worker to worker. A step ends with one error, the *root* cause: an error that followed from another, on any task, is held
-back until the root has come, or all parts have ended without it.
+A graph is registered with each task; a step runs it by one RunGraph call. Values between the parts are transferred by the
+rendezvous, from worker to worker. A step ends with one error, the *root* cause: a derived error, which another part caused, is
+held back until the root error has come, or all parts have ended without one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import SharedStep, Step
 
 ROOT_ERROR_TIMEOUT = 1.0
-"""Seconds for which a derived error waits for its root."""
+"""Seconds that a derived error waits for its root."""
 
 RUN_GRAPH = "WorkerService/RunGraph"
 CLEANUP_GRAPH = "WorkerService/CleanupGraph"
@@ -31,16 +31,16 @@ _Request = METHODS[RUN_GRAPH].request
 _CleanupRequest = METHODS[CLEANUP_GRAPH].request
 
 QUIET_SECONDS = 10.0
-"""For how long a step that has failed waits for a task to be done with it."""
+"""Seconds that a failed step waits for a task to finish its part."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPart:
-    """One task's part of a plan.
+    """The part of one task in a plan.
 
     Attributes:
-        failed: called with every error of its steps, whether of this task or another, so that the session can find out whether
-            the task was restarted.
+        failed: called with every error of a step, of this task or another, so that the session can detect a restart of the
+            task.
     """
 
     task: str
@@ -54,10 +54,10 @@ class DistributedStep(SharedStep):
     """One step on several tasks; it holds derived errors back.
 
     Args:
-        forget: called when the step is over, with the parts whose tasks still have something of it.
+        forget: called when the step is over, with the parts whose tasks still have state of it.
 
-    `running` counts the calls under way; `_parts` are those of which something may be left at their tasks; `_derived` is the
-    first derived error, `_timer` ends the wait for its root.
+    `running` counts the calls under way; `_parts` are those whose tasks may have state of it; `_derived` is the first derived
+    error, `_timer` ends the wait for its root.
     """
 
     __slots__ = ("_derived", "_forget", "_parts", "_timer", "running")
@@ -80,7 +80,7 @@ class DistributedStep(SharedStep):
         self._forget(self.step_id, self._parts)
 
     def is_over_at(self, part: RegisteredPart) -> None:
-        """A task has nothing of the step any more."""
+        """Record that a task has no state of the step any more."""
         self._parts.remove(part)
 
     def holds_back(self, step: Step, error: BaseException) -> bool:
@@ -105,7 +105,7 @@ class DistributedParts:
     """All other tasks' parts of one plan: the `RemoteParts` of its executor.
 
     Args:
-        new_step: makes the identity of a step on these parts.
+        new_step: makes a step of these parts, with its id.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class DistributedParts:
 class RemoteRun(Run):
     """One task's part in one step: a RunGraph call.
 
-    `_posted` is that call while it is under way, if the channel needs no task for it; `_ending` is the task that waits for the
-    part to be over after the step has failed.
+    `_posted` is that call while it is under way, if it was posted without a task; `_ending` is the task that waits for the end
+    of the part after the step has failed.
     """
 
     __slots__ = ("_ending", "_part", "_posted", "_request_id", "_shared")
@@ -149,10 +149,10 @@ class RemoteRun(Run):
         self._ending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Does nothing: the call has begun the part."""
+        """Does nothing: `call` has begun the part."""
 
     def call(self) -> None:
-        """Make the call, which leaves before anything is made here for the step."""
+        """Send the RunGraph call, before any local state of the step is made."""
         self._shared.running += 1
         if self.step.deadline is None:
             self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._answered)
@@ -203,17 +203,16 @@ class RemoteRun(Run):
         self._mark_ended()
 
     async def _until_quiet(self) -> None:
-        """Wait until nothing of a failed step runs at the task any more; then it is over at all tasks. Its error is reported by
-        the step itself."""
+        """Wait until a failed step has ended on the task, and so on all tasks. The step itself reports the error."""
         if isinstance(self.step.error, OpError):
             self._part.failed(self._part.task, self.step.error)
         request = _CleanupRequest(step_id=self.step.step_id)
-        with suppress(OpError):  # a task that cannot be reached is not waited for
+        with suppress(OpError):  # do not wait for a task that cannot be reached
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
             self._shared.is_over_at(self._part)
 
     async def _call(self) -> OpError | None:
-        """Have the part run; what it has failed with."""
+        """Call RunGraph; returns the part's error."""
         deadline = self.step.deadline
         timeout = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
         reply = await self._part.channel.call(RUN_GRAPH, self._request(), timeout)
@@ -234,7 +233,7 @@ class RemoteRun(Run):
         return Payload(request)
 
     def _taken(self, response: Any) -> OpError | None:
-        """Handle the result of a part that has run."""
+        """Handle the reply of a part; returns its error."""
         if response.status_code:
             return error_from(response.status_code, response.status_error_message)
         if response.aioexec_step_is_over:

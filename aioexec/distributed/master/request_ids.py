@@ -18,10 +18,10 @@ class RecentRequestIds:
         self._ids: OrderedDict[int, None] = OrderedDict()
 
     def check(self, request_id: int, method: str) -> None:
-        """Note a request; 0 is no id.
+        """Record a request; id 0 means no id.
 
         Raises:
-            AbortedError: it has come before.
+            AbortedError: the id was recorded before.
         """
         if not request_id:
             return

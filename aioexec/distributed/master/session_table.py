@@ -1,8 +1,8 @@
-"""The sessions of a master, by handle, and the collection of those that were abandoned.
+"""The sessions of a master, by handle, and the collection of abandoned ones.
 
-A client that vanishes sends nothing. Its steps end with its connection; its session is kept for the time a client may need to
-connect again, and then collected. A session without a step for very long is collected too, as TensorFlow's
-`session_gc_seconds` does, because not every transport reports that a client is gone.
+A client that vanishes sends nothing. Its steps end with its connection; its session is kept long enough for the client to
+reconnect, and is then collected. A session without a step for very long is collected too, like TensorFlow's
+`session_gc_seconds`, since not every transport reports the end of a connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aioexec.distributed.transport.settings import Collection
 
 @dataclass(slots=True)
 class _Entry:
-    """One session. `peer` called last, at `used_at`; `is_orphan`: it will call no more."""
+    """One session. `peer` made the last call, at `used_at`; `is_orphan`: its connection has ended."""
 
     session: MasterSession
     peer: str
@@ -45,13 +45,13 @@ class SessionTable:
         return len(self._entries)
 
     def add(self, session: MasterSession, peer: str) -> None:
-        """Keep a session that a peer has made."""
+        """Add a session created by `peer`."""
         now = asyncio.get_running_loop().time()
         self._entries[session.session_handle] = _Entry(session, peer, now)
         self._watch()
 
     def find(self, handle: str, peer: str) -> MasterSession | None:
-        """The session of a handle, which a peer uses now."""
+        """The session of a handle, and record its use by `peer`."""
         entry = self._entries.get(handle)
         if entry is None:
             return None
@@ -61,20 +61,20 @@ class SessionTable:
         return entry.session
 
     def pop(self, handle: str) -> MasterSession | None:
-        """Forget a session that ends."""
+        """Remove a session that ends."""
         entry = self._entries.pop(handle, None)
         if not self._entries:
             self._watch()
         return None if entry is None else entry.session
 
     def pop_all(self) -> list[MasterSession]:
-        """Forget all sessions."""
+        """Remove all sessions."""
         entries, self._entries = self._entries, {}
         self._watch()
         return [entry.session for entry in entries.values()]
 
     def peer_gone(self, peer: str) -> None:
-        """A peer will make no more calls: the sessions that it used last may have lost their client."""
+        """Record that a connection has ended: sessions last used over it become orphans."""
         now = asyncio.get_running_loop().time()
         for entry in self._entries.values():
             if entry.peer == peer and not entry.is_orphan:
@@ -87,7 +87,7 @@ class SessionTable:
         return None if kept is None else entry.used_at + kept
 
     def _watch(self) -> None:
-        """Wake up when the next session may have to be given up."""
+        """Set the timer to the time when the next session may expire."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,1 +1,1 @@
-"""Admission of connections: certificates, tokens and their proofs, users of the machine."""
+"""Authentication of connections: certificates, tokens and their proofs, users of the machine."""

@@ -1,11 +1,11 @@
 """The user that owns the other end of a connection within this machine.
 
-A listener on the loopback interface without a token admits the processes of its own user and of root. A local socket
-reports the user of the process at its other end (SO_PEERCRED). For a TCP connection on loopback Linux reports it through
+A listener on the loopback interface without a token admits processes of its own user and of root only. A Unix socket reports
+the user of the process at its other end (SO_PEERCRED). For a TCP connection on loopback, Linux reports it through
 NETLINK_SOCK_DIAG, by the four numbers that identify the connection, in about 10 µs. Other systems cannot distinguish users;
 there all users of the machine are admitted, and the listener logs it once.
 
-All functions are synchronous and wait for nothing; any thread may call them.
+All functions are synchronous and do not block; any thread may call them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 _ROOT: Final = 0
 _PEER_CREDENTIALS: Final = struct.Struct("=iII")  # struct ucred: process, user, group
 
-# Linux, linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h
+# From linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
@@ -36,21 +36,21 @@ _ANY_INTERFACE: Final = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # interf
 _ADDRESS_BYTES: Final = 16
 _ALL_STATES: Final = 0xFFFFFFFF
 _ESTABLISHED: Final = 1
-"""The only state in which the user counts: of a socket that its process has closed, user 0 is reported."""
+"""Only sockets in this state count: for a socket that its process has closed, user 0 is reported."""
 _STATE_AT: Final = _NLMSG_HEADER.size + 1
-_USER_AT: Final = _NLMSG_HEADER.size + 4 + 48 + 12  # behind four bytes, the identity and three counters
+_USER_AT: Final = _NLMSG_HEADER.size + 4 + 48 + 12  # after four bytes, the identity and three counters
 
 Address = tuple[str, int]
 """A numeric IP address and a port."""
 
 
 def is_trusted(user: int) -> bool:
-    """Whether processes of a user may do what this process may."""
+    """Whether processes of a user have the rights of this process: its own user and root."""
     return user in (os.geteuid(), _ROOT)
 
 
 def admits_local(descriptor: int) -> bool:
-    """Whether the process at the other end of a Unix socket belongs to a trusted user; False where the system cannot say."""
+    """Whether the process at the other end of a Unix socket belongs to a trusted user; False if the system cannot report it."""
     if not hasattr(socket, "SO_PEERCRED"):
         return False
     with socket.socket(fileno=os.dup(descriptor)) as local:
@@ -59,10 +59,10 @@ def admits_local(descriptor: int) -> bool:
 
 
 def admits_tcp(peer: Address, hosts: Iterable[str], port: int) -> bool:
-    """Whether the end `peer` of a TCP connection to a port of one of these addresses of loopback belongs to a trusted user.
+    """Whether the end `peer` of a TCP connection to a port of one of these loopback addresses belongs to a trusted user.
 
-    False also if there is no such connection any more, or if one of several that `peer` has to these addresses belongs to
-    another user. True where the system cannot distinguish users.
+    False also if the connection does not exist any more, or if another user owns one of several that `peer` has to these
+    addresses. True if the system cannot distinguish users.
     """
     caller = _normal(peer[0]), peer[1]
     try:
@@ -84,7 +84,7 @@ def _warn_once() -> None:
 
 
 def _normal(host: str) -> str:
-    """An address as its own family has it: an IPv4 address that an IPv6 socket shows is one of IPv4."""
+    """An address in its own family: an IPv4-mapped IPv6 address as IPv4."""
     found = ipaddress.ip_address(host.partition("%")[0])
     return str(getattr(found, "ipv4_mapped", None) or found)
 
@@ -93,7 +93,7 @@ def _user_of_tcp(peer: Address, own: Address) -> int | None:
     """The user of the open socket that is bound to `peer` and connected to `own`; None if there is none.
 
     Raises:
-        _UnknownUserError: the system does not answer such questions.
+        _UnknownUserError: the system does not support the query.
     """
     if sys.platform != "linux":
         raise _UnknownUserError
@@ -109,7 +109,7 @@ def _user_of_tcp(peer: Address, own: Address) -> int | None:
     header = _NLMSG_HEADER.pack(_NLMSG_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asking:
-            asking.setblocking(False)  # the answer is there when the request was sent
+            asking.setblocking(False)  # the kernel has queued the reply when `send` returns
             asking.send(header + request)
             answer = asking.recv(4096)
     except OSError as error:
@@ -122,7 +122,7 @@ def _user_of_tcp(peer: Address, own: Address) -> int | None:
 
 
 def is_own_address(host: str) -> bool:
-    """Whether a numeric address is one of this machine's: only to such a socket can be bound."""
+    """Whether a numeric address is one of this machine's: tested by binding a socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as trying:

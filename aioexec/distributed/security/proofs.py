@@ -1,4 +1,4 @@
-"""Proofs that a side knows the token, which itself never travels.
+"""Proofs of possession of the token, which itself is never sent.
 
 On the fast path both sides prove it to each other by HMAC-SHA256 over two random numbers, one of each side (`fast.frames`:
 GREETING, CHALLENGE, PROOF). A gRPC call without TLS carries `authorization: AIOEXEC-HMAC-SHA256 <seconds>:<random>:<mac>` over
@@ -24,35 +24,35 @@ _CALL: Final = b"aioexec call"
 
 _SCHEME: Final = "AIOEXEC-HMAC-SHA256 "
 _MOST_REMEMBERED: Final = 1 << 17
-"""Proofs of calls that a server keeps; a caller without the token cannot add any."""
+"""The most proofs of calls that a server remembers; a caller without the token cannot add any."""
 
 
 def new_nonce() -> bytes:
-    """Random bytes that were never used before."""
+    """Fresh random bytes."""
     return secrets.token_bytes(NONCE_BYTES)
 
 
 def prove(token: str, role: bytes, *parts: bytes) -> bytes:
-    """The HMAC-SHA256 of these parts in this role, which takes the token to compute; the parts delimit themselves."""
+    """The HMAC-SHA256 of these parts in this role, keyed by the token; the encoding of parts is unambiguous."""
     return hmac.digest(token.encode(), b"\0".join((role, b"".join(parts))), "sha256")
 
 
 def is_proof(proof: bytes, token: str, role: bytes, *parts: bytes) -> bool:
-    """Whether a proof is right; the time this takes is independent of the proof."""
+    """Whether a proof is valid, in constant time."""
     return hmac.compare_digest(proof, prove(token, role, *parts))
 
 
 def authorization_of_call(token: str, path: str) -> str:
     """The value of `authorization` for one call of a method."""
-    said = f"{int(time.time())}:{secrets.token_hex(16)}"
-    return f"{_SCHEME}{said}:{prove(token, _CALL, said.encode(), path.encode()).hex()}"
+    given = f"{int(time.time())}:{secrets.token_hex(16)}"
+    return f"{_SCHEME}{given}:{prove(token, _CALL, given.encode(), path.encode()).hex()}"
 
 
 class CallProofs:
     """The proofs of calls that a listener has seen: each is valid for one call.
 
-    Changing: `_seen`, the random parts of the last minutes; `_in_order`, the same with when they expire, in order of arrival.
-    For one event loop.
+    Changing: `_seen`, the random parts of the last minutes; `_in_order`, the same with their expiry, in order of arrival. For
+    use in one event loop.
     """
 
     def __init__(self, token: str) -> None:
@@ -61,18 +61,18 @@ class CallProofs:
         self._in_order: deque[tuple[float, str]] = deque()
 
     def admits(self, authorization: str, path: str) -> bool:
-        """Whether this is a proof for this method that was not used before."""
+        """Whether this is a valid proof for this method that was not used before."""
         now = time.time()
         if not authorization.startswith(_SCHEME):
             return False
-        said, _, proof = authorization.removeprefix(_SCHEME).rpartition(":")
+        given, _, proof = authorization.removeprefix(_SCHEME).rpartition(":")
         try:
             mac = bytes.fromhex(proof)
         except ValueError:
             return False
-        if not is_proof(mac, self._token, _CALL, said.encode(), path.encode()):
+        if not is_proof(mac, self._token, _CALL, given.encode(), path.encode()):
             return False
-        seconds, _, nonce = said.partition(":")
+        seconds, _, nonce = given.partition(":")
         if abs(int(seconds) - now) > MOST_SKEW_SECONDS or nonce in self._seen:
             return False
         self._forget(now)

@@ -34,14 +34,14 @@ _MOST_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The protection of connections, made of PEM texts; `from_files` and `from_environment` read them.
+    """The protection of connections, from PEM texts; `from_files` and `from_environment` read them.
 
     Attributes:
-        certificate, key: of this process, in PEM form; both or neither. With them listeners speak TLS.
-        ca: the certificates of those whose signatures count, in PEM form. Channels speak TLS if it is there, and listeners
-            demand a certificate signed by it; without it channels of a process that has a certificate trust the system's.
-        token: what every caller must know. Over TLS calls carry it; without TLS they prove that they know it (`proofs`).
-        insecure: listen anywhere and admit every client, even with none of this.
+        certificate, key: of this process, in PEM form; both or neither. With them listeners use TLS.
+        ca: the trusted CA certificates, in PEM form. With it channels use TLS, and listeners require a client certificate
+            signed by it; without it, channels of a process that has a certificate trust the system's CAs.
+        token: every caller must have it. Over TLS calls carry it; without TLS they prove its possession (`proofs`).
+        insecure: listen on any address and admit every client, even without certificate and token.
     """
 
     certificate: bytes | None = None
@@ -66,10 +66,10 @@ class Security:
         *,
         insecure: bool = False,
     ) -> Security:
-        """Read PEM files, and a file that holds the token. It blocks: on a loop, call it in a thread.
+        """Read PEM files, and a file with the token. Blocks: on an event loop, call it in a thread.
 
         Raises:
-            FailedPreconditionError: a file that cannot be read, or is not what it should be; a token that other users may read.
+            FailedPreconditionError: a file that cannot be read, or is malformed; a token file that other users may read.
         """
         held = None if token is None else _read(token, "token").decode("ascii", "replace").strip()
         if held is not None and not _is_token(held):
@@ -88,29 +88,29 @@ class Security:
     def from_environment(
         cls, environment: Mapping[str, str] = os.environ, *, insecure: bool = False
     ) -> Security:
-        """Read the files that AIOEXEC_TLS_CERT, _KEY and _CA and AIOEXEC_TOKEN_FILE name, as far as they are set.
+        """Read the files named by AIOEXEC_TLS_CERT, _KEY and _CA and AIOEXEC_TOKEN_FILE, as far as they are set.
 
-        It blocks where any is set: on a loop, call it in a thread.
+        Blocks if any is set: on an event loop, call it in a thread.
 
         Raises:
-            FailedPreconditionError: a file that cannot be read, or is not what it should be.
+            FailedPreconditionError: a file that cannot be read, or is malformed.
         """
         variables = (CERTIFICATE_VARIABLE, KEY_VARIABLE, CA_VARIABLE, TOKEN_VARIABLE)
         return cls.from_files(*(environment.get(name) or None for name in variables), insecure=insecure)
 
     @property
     def serves_tls(self) -> bool:
-        """Whether listeners speak TLS."""
+        """Whether listeners use TLS."""
         return self.certificate is not None
 
     @property
     def calls_tls(self) -> bool:
-        """Whether channels speak TLS."""
+        """Whether channels use TLS."""
         return self.certificate is not None or self.ca is not None
 
     @property
     def trusts_all_users(self) -> bool:
-        """Whether listeners admit processes of every user of this machine, since these show a token or a certificate."""
+        """Whether listeners admit processes of every user of this machine, since these present a token or a certificate."""
         return self.insecure or self.token is not None or (self.serves_tls and self.ca is not None)
 
     def authorization(self, path: str) -> str | None:
@@ -120,7 +120,7 @@ class Security:
         return _BEARER + self.token if self.calls_tls else authorization_of_call(self.token, path)
 
     def is_token_of(self, authorization: str) -> bool:
-        """Whether this metadata `authorization` carries the token itself; the time it takes is independent of the token."""
+        """Whether this metadata `authorization` is the token itself, in constant time."""
         return self.token is not None and hmac.compare_digest(
             authorization.encode(), (_BEARER + self.token).encode()
         )
@@ -138,7 +138,7 @@ class Security:
         )
 
     def listening_context(self) -> ssl.SSLContext | None:
-        """TLS for a socket that listens, None for none. It blocks: on a loop, call it in a thread."""
+        """The SSLContext of listening sockets, None without TLS. Blocks: on an event loop, call it in a thread."""
         if not self.serves_tls:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -149,7 +149,7 @@ class Security:
         return context
 
     def calling_context(self) -> ssl.SSLContext | None:
-        """TLS for a socket that connects, None for none. It blocks: on a loop, call it in a thread."""
+        """The SSLContext of connecting sockets, None without TLS. Blocks: on an event loop, call it in a thread."""
         if not self.calls_tls:
             return None
         context = ssl.create_default_context(cadata=None if self.ca is None else self.ca.decode("ascii"))
@@ -159,7 +159,7 @@ class Security:
         return context
 
     def _load(self, context: ssl.SSLContext) -> None:
-        """Give OpenSSL certificate and key, which it takes from files only: a private one, removed before this returns."""
+        """Load certificate and key into an SSLContext, which reads files only: through a private temporary file."""
         assert self.certificate is not None
         assert self.key is not None
         with tempfile.NamedTemporaryFile() as file:
@@ -169,10 +169,10 @@ class Security:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches what listens at "host:port".
+    """Whether "host:port" is reachable from this machine only.
 
-    `localhost` and the names below it count if all the addresses that they have now are loopback addresses, no other name
-    counts. It may block while the system looks such a name up.
+    `localhost` and names below it count if all their present addresses are loopback addresses; no other name counts. May block
+    for the name lookup.
     """
     host = address.rpartition(":")[0].removeprefix("[").removesuffix("]").lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
@@ -182,7 +182,7 @@ def is_loopback(address: str) -> bool:
 
 
 def addresses_of(host: str) -> list[str]:
-    """The numeric addresses of a host; none if it is unknown. It may block while the system looks a name up."""
+    """The numeric addresses of a host; none if it is unknown. May block for the name lookup."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
     except OSError:

@@ -1,6 +1,7 @@
-"""`aioexec server`: one task of a cluster as a process, until a signal ends it.
+"""`aioexec server`: runs one task of a cluster as a process until a signal ends it.
 
-SIGTERM or SIGINT drains it: no new sessions, steps under way may end for a while, exit status 0. A second one ends it at once.
+SIGTERM or SIGINT drains the server: new sessions are refused, steps under way may finish for a while, exit status 0. A second
+signal ends it at once.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from aioexec.errors import InvalidArgumentError, OpError
 
 try:
     from uvloop import new_event_loop
-except ImportError:  # there is none for Windows
+except ImportError:  # not available on Windows
     from asyncio import new_event_loop  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ _LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "--cluster",
         type=_cluster,
@@ -81,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes; 0 if it ended well, 1 if it could not serve."""
+    """Serve until a signal arrives; returns 0 after a clean end, 1 if it could not serve."""
     logging.basicConfig(level=logging.INFO, format=_LOG, stream=sys.stderr)
     try:
         security = Security.from_files(
@@ -123,7 +124,7 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
 
 
 async def _until_signalled(server: Server) -> None:
-    """Serve until a signal comes; the next one ends the process, whatever it does then."""
+    """Serve until a signal arrives; the next one ends the process at once."""
     signalled = asyncio.Event()
 
     def stop(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Which requests a draining server accepts: none that begins work, all that steps under way need, here and on other tasks."""
+"""The requests that a draining server accepts: none that begins work, all that steps under way need, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PARTS: Final = "WorkerService/RunGraph"
 
 
 class Draining:
-    """Handlers around those of a server, which refuse what begins something once it drains.
+    """Wraps the handlers of a server; while draining, they refuse requests that begin work.
 
-    `parts` is how many parts of other tasks' steps are under way; `_quiet` is set while there are none.
+    `parts` is the number of parts of other tasks' steps under way; `_quiet` is set while it is 0.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,14 +38,14 @@ class Draining:
         self._quiet.set()
 
     def around(self, handlers: Handlers) -> Handlers:
-        """These handlers, as long as they may begin something."""
+        """These handlers, wrapped."""
         return {
             method: self._guarded(method, handler) if method in BEGINS else handler
             for method, handler in handlers.items()
         }
 
     def drain(self) -> None:
-        """Begin nothing from now on."""
+        """Begin draining."""
         self._is_draining = True
 
     async def until_quiet(self) -> None:
@@ -62,7 +62,7 @@ class Draining:
         return begin
 
     def _counted(self, reply: Awaitable[Payload]) -> Awaitable[Payload]:
-        """A reply during which a part of another task's step is under way."""
+        """Await a reply, counting it as a part of another task's step under way."""
         if not isinstance(reply, Answer):
             self._part_begins()
             return self._awaited(reply)

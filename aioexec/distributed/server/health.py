@@ -1,4 +1,4 @@
-"""Whether a listener serves, in the words of gRPC's health checking protocol (grpc.health.v1)."""
+"""The status of a listener for gRPC's health checking protocol (grpc.health.v1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Status = HealthCheckResponse.ServingStatus
 
 
 class Health:
-    """Serving from the start, until it is drained; "" is the server as a whole.
+    """Serving from the start until it is drained; service "" is the whole server.
 
     Args:
         services: full names of services, "tensorflow.MasterService".
@@ -23,26 +23,26 @@ class Health:
         self._drained = asyncio.Event()
 
     def drain(self) -> None:
-        """Report that this server does not serve any more, also to the watches under way."""
+        """Report NOT_SERVING from now on, also to watches under way."""
         self._drained.set()
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients should come here."""
+        """Whether the status is SERVING."""
         return not self._drained.is_set()
 
     def check(self, service: str) -> Status:
         """The status of a service.
 
         Raises:
-            NotFoundError: it is not served here.
+            NotFoundError: the service is unknown here.
         """
         if service not in self._services:
             raise NotFoundError(f"unknown service {service!r}")
         return HealthCheckResponse.SERVING if self.is_serving else HealthCheckResponse.NOT_SERVING
 
     async def watch(self, service: str) -> AsyncIterator[Status]:
-        """The status of a service now, and then each change of it, until the listener stops."""
+        """Yield the status of a service, and then each change of it, until the listener stops."""
         if service not in self._services:
             yield HealthCheckResponse.SERVICE_UNKNOWN
             await self._drained.wait()

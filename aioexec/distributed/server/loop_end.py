@@ -1,9 +1,9 @@
 """Stops a server or listener when its event loop ends.
 
-`asyncio.run` cancels every task of its loop before it closes the loop. A `LoopEndGuard` is a task that waits for nothing else:
-if it is cancelled, it stops its owner while the loop still runs. `Server` and `GrpcListener` have one each from their start to
-the end of their `stop`. A loop that is closed without cancelling its tasks keeps its guards, and what they would have stopped,
-until the process ends. All of this is called in the owner's loop.
+`asyncio.run` cancels every task of its loop before it closes the loop. A `LoopEndGuard` is a task that only waits for that: if
+it is cancelled, it stops its owner while the loop still runs. `Server` and `GrpcListener` have one each from their start to the
+end of their `stop`. A loop that is closed without cancelling its tasks leaves its guards, and their owners, until the process
+ends. All functions are called in the owner's loop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 _tasks: set[asyncio.Task[None]] = set()
-"""The tasks of all guards: an event loop holds its tasks weakly."""
+"""The tasks of all guards: an event loop holds only weak references to its tasks."""
 
 
 class LoopEndGuard:

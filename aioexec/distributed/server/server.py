@@ -1,9 +1,9 @@
-"""A server: one task of a cluster, with its devices, its worker, its master, and where it listens.
+"""A server: one task of a cluster, with its devices, its worker, its master, and its listeners.
 
     MADE ── start ──▶ SERVING ── stop ──▶ DRAINING ── steps over, or grace ──▶ STOPPED
 
-The port is taken when the server is made, so that its target is known; calls are answered once it serves. A server belongs
-to the loop it was made in. Clients in that loop reach it without a socket (see `local`).
+The port is bound when the server is made, so that its target is known; calls are answered once it serves. A server belongs to
+the loop it was made in. Clients in that loop call it without a socket (see `local`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class State(enum.Enum):
 class Server:
     """One task of a cluster, in this process.
 
-    Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`.
-    Changing: `_state`; `_starting`, the task that begins to serve, if there is one; `_guard`, from its start on.
+    Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`. Changing: `_state`;
+    `_starting`, the task that starts the listeners, while it runs; `_guard`, from `start` on.
     """
 
     def __init__(
@@ -75,29 +75,29 @@ class Server:
         """Make a server, in a running loop.
 
         Args:
-            server_or_cluster_def: a ServerDef, or what a ClusterSpec is made of. Port 0 means any that is free.
-            job_name, task_index: which task it is; may be left out where there is only one.
+            server_or_cluster_def: a ServerDef, or an argument of ClusterSpec. Port 0 means any free one.
+            job_name, task_index: the task; optional if there is only one.
             protocol: "grpc".
-            config: ConfigProto of its devices, and what its sessions begin with.
+            config: ConfigProto of its devices, and the defaults of its sessions.
             start: serve at once.
-            listen: the host to listen at, if not that of its address: "0.0.0.0" for all of this machine.
-            security: certificates and a token; None for what the environment says.
-            insecure: listen beyond this machine without either.
-            transport: how calls travel, if not as usual; nothing else is said about that then.
-            limits: of what others send.
-            liveness: when another task counts as gone.
-            collection: when sessions that their clients left open are closed.
-            bits: where random numbers come from.
+            listen: the host to listen at, if not that of its address: "0.0.0.0" for all interfaces.
+            security: certificates and a token; None: from the environment.
+            insecure: listen beyond loopback without either.
+            transport: replaces the default transport; `security`, `insecure` and `limits` are then unused.
+            limits: bounds on received messages.
+            liveness: when another task counts as lost.
+            collection: when to close sessions that were left open.
+            bits: the source of random numbers.
 
         Raises:
-            GraphTypeError, GraphValueError: it stays open which task of which cluster this is.
+            GraphTypeError, GraphValueError: the task or cluster is malformed or ambiguous.
             InternalError: the cluster has no such task.
-            InvalidArgumentError: an address that is none.
+            InvalidArgumentError: a malformed address.
             NotFoundError: another protocol.
-            UnavailableError: the address cannot be listened at.
+            UnavailableError: cannot listen at the address.
             FailedPreconditionError: listening there would be insecure; no loop runs.
         """
-        self._state = State.STOPPED  # until everything is there
+        self._state = State.STOPPED  # until the constructor is done
         self._made_at = _caller()
         _check_loop_runs()
         self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
@@ -126,8 +126,10 @@ class Server:
             raise
         self.address = f"{host}:{self._listener.address.rpartition(':')[2]}"
         self.workers.locate(self.task, self.address)
-        is_near = transport is None
-        self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
+        serves_locally = transport is None
+        self._local_listener = (
+            LocalListener(self.address, handlers, self.master.peer_gone) if serves_locally else None
+        )
         self._starting: asyncio.Task[None] | None = None
         self._guard: LoopEndGuard | None = None
         self._stopped = asyncio.Event()
@@ -137,19 +139,19 @@ class Server:
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
-        """A server that is a cluster of its own, at a port of this machine that is free."""
+        """A server that is a cluster of its own, at a free loopback port."""
         return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
     @property
     def target(self) -> str:
-        """The target with which a Session uses this server."""
+        """The target for sessions on this server."""
         return f"grpc://{self.address}"
 
     def __repr__(self) -> str:
         return f"<Server {self.task} at {self.address}, {self._state.value}>"
 
     def start(self) -> None:
-        """Serve from the loop's next turn on; starting twice is fine.
+        """Serve from the loop's next iteration on; repeated calls have no effect.
 
         Raises:
             FailedPreconditionError: it was stopped.
@@ -158,20 +160,20 @@ class Server:
             raise FailedPreconditionError(f"{self!r} cannot be started again: make another")
         if self._state is State.MADE:
             self._state = State.SERVING
-            if self._nearby is not None:
-                self._nearby.serve()
+            if self._local_listener is not None:
+                self._local_listener.serve()
             self._starting = asyncio.ensure_future(self._listener.start())
             self._guard = LoopEndGuard(self._stop_at_loop_end, f"guard of {self.task}")
 
     async def _stop_at_loop_end(self) -> None:
-        """Stop, and warn if no call of `stop` was under way. The warning comes last: a filter may raise it."""
+        """Stop, and warn if no call of `stop` was under way. The warning comes last: a filter may turn it into an exception."""
         warning = self._unstopped() if self._state is State.SERVING else None
         await self.stop()
         if warning is not None:
             warnings.warn(warning, ResourceWarning, stacklevel=1)
 
     async def serve(self) -> None:
-        """Start, unless it has, and wait until it serves.
+        """Start, unless started, and wait until it serves.
 
         Raises:
             FailedPreconditionError: it was stopped.
@@ -182,7 +184,7 @@ class Server:
         await asyncio.shield(self._starting)
 
     async def join(self) -> None:
-        """Wait until the server was stopped.
+        """Wait until the server is stopped.
 
         Raises:
             UnavailableError: it could not begin to serve.
@@ -192,7 +194,7 @@ class Server:
         await self._stopped.wait()
 
     async def stop(self, grace: float | None = None) -> None:
-        """Serve no longer, and give everything back: devices, sessions, the port. Unlike TensorFlow's servers, this one ends.
+        """Stop serving, and release devices, sessions and the port. Unlike TensorFlow's servers, this one can be stopped.
 
         New sessions are refused at once. Steps may go on for `grace` seconds (None: none), then they are cancelled.
         """
@@ -215,7 +217,7 @@ class Server:
                 await self._guard.end()
 
     async def _drain(self, grace: float | None) -> None:
-        """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile calls are answered."""
+        """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile their calls are answered."""
         self.draining.drain()
         self._listener.drain()
         if self._starting is not None:
@@ -228,11 +230,11 @@ class Server:
                 await self.draining.until_quiet()
 
     async def _refuse(self) -> None:
-        """Take no more calls, and end those under way."""
+        """Stop taking calls, and end those under way."""
         async with AsyncExitStack() as ends:
             ends.push_async_callback(self._listener.stop)
-            if self._nearby is not None:
-                await self._nearby.stop()
+            if self._local_listener is not None:
+                await self._local_listener.stop()
 
     async def __aenter__(self) -> Server:
         try:
@@ -256,7 +258,7 @@ class Server:
 
 
 def _caller() -> str:
-    """The line outside of this package that makes a server."""
+    """The nearest caller outside this package, as "made at file:line"."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("aioexec."):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Messages between processes: protocols, codecs, and the transports below them.
+"""Calls between processes: the transport interface, codecs, and the transports that implement it.
 
-`fast`, `grpc` and `memory` are transports; what is here serves all of them.
+`fast`, `grpc` and `memory` are transports; the modules of this package are common to all of them.
 """

@@ -1,8 +1,8 @@
 """Replies and calls without a task.
 
-A handler that is driven by events, or has finished when it returns, returns an `Answer`. It can be awaited and cancelled like a
-coroutine. A transport that recognises it registers a callback instead, which gets the reply in the turn of the loop in which it
-comes; that saves the call a task and the turns of one. A `PostedCall` is the same on the side of the caller.
+A handler that is driven by events, or done when it returns, returns an `Answer`, which can be awaited and cancelled like a
+coroutine. A transport that supports it registers a callback instead, which receives the reply in the loop iteration in which it
+is ready. That saves the call a task and its loop iterations. A `PostedCall` is the counterpart on the caller's side.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from aioexec.errors import CancelledError, OpError
 
 
 class Answer(Awaitable[Payload]):
-    """One reply, now or later.
+    """One reply, ready or pending.
 
     Args:
         stop: called with an error to end the work that produces the reply; the reply is then this error, unless the work has
-            ended otherwise. None if the reply is there.
+            ended otherwise. None if the reply is ready.
 
-    Changing: `came`, the reply or error, None until it is there; `_waiters`, the callbacks that are called with it.
+    Changing: `came`, the reply or error, None while pending; `_waiters`, the callbacks for it.
     """
 
     __slots__ = ("_stop", "_waiters", "came")
@@ -43,16 +43,16 @@ class Answer(Awaitable[Payload]):
             each(came)
 
     def then(self, callback: Answered) -> None:
-        """Register a callback for the reply, which must not be there yet."""
+        """Register a callback for the reply, which must be pending."""
         self._waiters.append(callback)
 
     def cancel(self, error: OpError | None = None) -> None:
-        """End the work that produces the reply, with this error as the reason; the reply comes soon."""
+        """End the work that produces the reply, with this error as the reason; the reply follows soon."""
         if self._stop is not None:
             self._stop(error or CancelledError("the call was cancelled"))
 
     def over(self) -> asyncio.Future[None]:
-        """A future that is done when the reply is there."""
+        """A future that is done when the reply is ready."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.came is None:
             self.then(lambda _: None if future.done() else future.set_result(None))
@@ -76,8 +76,8 @@ class Answer(Awaitable[Payload]):
 
 
 class PostedCall:
-    """A call whose result goes to a callback. For its connection it is like a future, done once the callback was called or
-    dropped."""
+    """A call whose result goes to a callback. Its connection uses it like a future, which is done once the callback was called
+    or dropped."""
 
     __slots__ = ("_answered",)
 

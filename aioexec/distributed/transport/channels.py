@@ -1,7 +1,7 @@
 """The channel of a session to its server: local calls if the server is in the same loop, else the fast path or gRPC.
 
-Each session has a channel of its own and closes it at its end, by which the server notices that the client is gone. The channel
-fails the calls to a server that has frozen (`liveness`).
+Each session has a channel of its own and closes it at its end, which tells the server that the client is gone. The channel
+fails calls to an unresponsive server (`liveness`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from aioexec.in_thread import in_thread
 
 
 class _Default:
-    """The credentials that sessions of this process present to servers; None: those of the environment."""
+    """The credentials of this process's sessions; None: those of the environment."""
 
     security: Security | None = None
 
 
 def use_security(security: Security | None) -> None:
-    """Let sessions that are opened from now on use these certificates and this token; None: what the environment says."""
+    """Set certificates and token of sessions that are opened from now on; None: those of the environment."""
     _Default.security = security
 
 
@@ -34,9 +34,9 @@ def channel_to(address: str) -> Channel:
 
 
 class _LateChannel(Channel):
-    """A channel that is chosen at its first call, because a server in this loop may be made after the channel.
+    """A channel that is chosen at its first call, since a server in this loop may be made after the channel.
 
-    Certificates are read, and gRPC is loaded, off the loop. `_channel` is the one that was chosen, under the lock `_choosing`.
+    Certificates are read, and gRPC is imported, off the loop. `_channel` is the chosen one, set under the lock `_choosing`.
     """
 
     def __init__(self, address: str) -> None:

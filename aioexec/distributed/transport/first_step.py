@@ -1,8 +1,8 @@
-"""Tasks that take their first step at once, instead of in the loop's next turn.
+"""Tasks that run their first step synchronously, instead of in the loop's next iteration.
 
-A coroutine that completes without waiting is over when `begin` returns, which saves a request one turn of the loop. Python
-3.12 has this as `eager_start`; here it uses only the hooks that asyncio documents for extension, so that it is the same on
-every version.
+A coroutine that completes without waiting is done when `begin` returns, which saves a request one iteration of the loop. Python
+3.12 has this as `eager_start`; here only hooks that asyncio documents for extension are used, so that all versions behave
+alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-    """Make a task of a coroutine and take its first step now. A task that is running continues afterwards."""
+    """Make a task of a coroutine and run its first step now. The current task continues afterwards."""
     begun = _Begun(coroutine)
     context = copy_context()
     loop = asyncio.get_running_loop()
@@ -35,24 +35,24 @@ def begin(coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
 
 
 class _Begun(Coroutine[Any, Any, Result]):
-    """A coroutine that is a step ahead of the task that drives it.
+    """A coroutine that has run one step more than its task.
 
-    `_waits_for` is what it waits for since its first step, until the task has asked for it; `_ended` is how that step has
-    ended, if it was the last.
+    `_waits_for` is the future it yielded in its first step, until the task fetches it; `_ended` is the exception that ended
+    that step, if it was the last one.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result]) -> None:
-        self.__qualname__ = getattr(coroutine, "__qualname__", "")  # what a task is shown as
+        self.__qualname__ = getattr(coroutine, "__qualname__", "")  # shown in the task's repr
         self._coroutine = coroutine
         self._waits_for: Any = None
         self._is_ahead = True
         self._ended: BaseException | None = None
 
     def take_first_step(self) -> None:
-        """Run until it waits for something."""
+        """Run until the coroutine waits for something."""
         try:
             self._waits_for = self._coroutine.send(None)
-        except BaseException as error:  # handed to the task, whose step this is
+        except BaseException as error:  # re-raised in the task
             self._ended = error
 
     def send(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Several calls at once: waits for all of them, and raises the first error."""
+"""Concurrent calls that succeed or fail together."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Noticing a peer that has frozen: it neither answers nor closes its connections, so no call to it would ever end.
+"""Detection of an unresponsive peer, which neither replies nor closes its connections, so that calls to it would never end.
 
-While calls to a peer are under way, it is pinged periodically by a request for its status. Any peer answers that, TensorFlow's
-too, and any answer counts. How long a call takes does not matter. If a ping is not answered within the timeout, all calls under
-way fail; the next call tries again.
+While calls to a peer are under way, it is pinged periodically by a request for its status. Any peer replies to that,
+TensorFlow's too, and any reply counts. The duration of a call does not matter. If a ping is not answered within the timeout,
+all calls under way fail; the next call tries again.
 
-The timeout is counted in small pieces, each of which counts as its length however late the loop looks: a loop that was blocked
+The timeout is counted in small pieces, each of which counts as its length however late its timer fires: a loop that was blocked
 for a minute has read nothing during it, which is no evidence about the peer.
 """
 
@@ -32,19 +32,19 @@ from aioexec.errors import OpError, UnavailableError
 
 _STATUS: Final = "WorkerService/GetStatus"
 _LOOKS: Final = 20
-"""Pieces of the timeout; between two of them the loop processes what was received."""
+"""Pieces of the timeout; between two of them the loop processes received data."""
 
 
 def watched(channel: Channel, liveness: Liveness) -> Channel:
-    """A channel around another that fails calls to a silent peer; closing it closes the other."""
+    """Wrap a channel to fail calls to an unresponsive peer; closing the wrapper closes the channel."""
     return _WatchedChannel(channel, liveness)
 
 
 class _WatchedChannel(Channel):
     """Pings while calls are under way.
 
-    `_under_way` are the calls, each as what ends it. `_timer` is set while the next look is to come, `_watching` while pings
-    are made: never both, and one of them whenever a call is under way.
+    `_under_way` are the calls, each with a method to end it. `_timer` is set while the first ping is scheduled, `_watching`
+    while pings are sent: never both, and one of them whenever a call is under way.
     """
 
     def __init__(self, channel: Channel, liveness: Liveness) -> None:
@@ -92,7 +92,7 @@ class _WatchedChannel(Channel):
         return with_payload(silent, SILENT)
 
     async def follow(self, method: str, request: Payload, notify: Notify) -> None:
-        """Not watched: the call lasts; the silence of a peer is noticed by the calls that wait for it."""
+        """Not watched, since the call is long-lived; other calls detect an unresponsive peer."""
         await self._channel.follow(method, request, notify)
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ class _WatchedChannel(Channel):
             await self._channel.close()
 
     def _look(self) -> None:
-        """Calls that end within an interval cost no ping, and no task."""
+        """Begin to ping; calls that end within the interval before cost neither a ping nor a task."""
         self._timer = None
         if self._under_way:
             self._watching = asyncio.get_running_loop().create_task(
@@ -123,7 +123,7 @@ class _WatchedChannel(Channel):
             self._watching = None
 
     async def _ping(self) -> None:
-        """Ask once, and end all calls if nothing comes."""
+        """Ping once, and fail all calls if no reply comes."""
         answer = asyncio.ensure_future(self._ask())
         try:
             for _ in range(_LOOKS):
@@ -140,11 +140,11 @@ class _WatchedChannel(Channel):
         try:
             await self._channel.call(_STATUS, Payload(METHODS[_STATUS].request()))
         except OpError:
-            return  # an answer, or the connection is lost, which the calls notice themselves
+            return  # a reply, or a lost connection, which the calls notice themselves
 
 
 class _Awaited:
-    """A call that a task waits for."""
+    """A call that a task awaits."""
 
     __slots__ = ("silence",)
 
@@ -180,7 +180,7 @@ class _Posted:
 
 
 def _settle(answer: asyncio.Future[Payload], came: Payload | OpError) -> None:
-    if answer.done():  # cancelled, which is about to be noticed
+    if answer.done():  # cancelled, which the caller is about to see
         return
     if isinstance(came, Payload):
         answer.set_result(came)
@@ -197,7 +197,7 @@ async def _settled(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
 
 
 class Watched(Transport):
-    """A transport around another, whose channels are watched."""
+    """Wraps a transport: its channels are watched."""
 
     def __init__(self, transport: Transport, liveness: Liveness) -> None:
         self._transport = transport

@@ -1,8 +1,8 @@
-"""Calls to a server in the same process and loop: the handler runs in the caller's own task, and nothing is copied.
+"""Calls to a server in the same process and loop: the handler runs in the caller's own task, without copies.
 
-So a call costs no task and no turn of the loop beyond those of the handler, and cancelling or timing out the caller cancels
-the handler by itself. Requests and replies are passed without a copy, so they belong to the receiver: the sender must not
-change them afterwards.
+Such a call costs no task and no loop iteration beyond those of the handler, and cancellation or timeout of the caller cancels
+the handler directly. Requests and replies are passed by reference and belong to the receiver: the sender must not change them
+afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _peers = itertools.count(1)
 
 
 class _Places:
-    """The listeners of one loop by address. `waiting` are the calls for addresses that have no listener yet."""
+    """The listeners of one loop by address. `waiting` are the calls to addresses without a listener."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, LocalListener] = {}
@@ -47,7 +47,7 @@ def _places() -> _Places:
 
 
 class LocalListener(Listener):
-    """Serves an address to this loop. `_calls` are the calls under way."""
+    """Serves an address in this loop. `_calls` are the calls under way."""
 
     def __init__(self, address: str, handlers: Handlers, on_peer_gone: PeerGone | None = None) -> None:
         self.address = address
@@ -60,7 +60,7 @@ class LocalListener(Listener):
         self.serve()
 
     def serve(self) -> None:
-        """Take calls from now on.
+        """Begin to take calls.
 
         Raises:
             UnavailableError: the address is in use.
@@ -73,7 +73,7 @@ class LocalListener(Listener):
                 waiting.set_result(None)
 
     def refuse(self) -> None:
-        """Take no more calls; those under way go on."""
+        """Stop taking calls; those under way go on."""
         places = _places()
         if places.listeners.get(self.address) is self:
             del places.listeners[self.address]
@@ -85,7 +85,7 @@ class LocalListener(Listener):
                 await self._until_quiet()
         except TimeoutError:
             for call in list(self._calls):
-                call.lose()
+                call.cancel_handler()
             await self._until_quiet()
 
     async def _until_quiet(self) -> None:
@@ -105,21 +105,21 @@ class LocalListener(Listener):
 
 
 class _Running:
-    """A call under way. While `_is_lost`, one cancellation of its task is the server's doing, not the caller's."""
+    """A call under way. While `_is_lost`, one cancellation of its task was requested by the server, not by the caller."""
 
     def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
         self._before = task.cancelling()
         self._is_lost = False
 
-    def lose(self) -> None:
-        """Cancel the handler, because its server ends."""
+    def cancel_handler(self) -> None:
+        """Cancel the handler because its server ends."""
         if not self._is_lost:
             self._is_lost = True
             self._task.cancel()
 
     def was_lost(self) -> bool:
-        """Whether the cancellation came from the server alone; takes it back then."""
+        """Whether only the server cancelled the task; if so, uncancel it."""
         if not self._is_lost:
             return False
         self._is_lost = False
@@ -176,7 +176,7 @@ class LocalChannel(Channel):
             failed = from_exception(error)
             raise error_from(failed.error_code, message_of(failed), failed.payloads) from error
         finally:
-            running.was_lost()  # where the handler ended in another way
+            running.was_lost()  # the handler ended otherwise
             self._under_way.discard(running)
             if listener is not None:
                 listener.ended(running)
@@ -207,13 +207,13 @@ class LocalChannel(Channel):
             return
         self._is_closed = True
         for call in list(self._under_way):
-            call.lose()
+            call.cancel_handler()
         served_by, self._served_by = self._served_by, None
         if served_by is not None and served_by.on_peer_gone is not None:
             served_by.on_peer_gone(self._peer)
 
     def __del__(self) -> None:
-        """A channel that is collected makes no more calls: report that to the listener. This may run in any thread."""
+        """Notify the listener that this channel makes no more calls. May run in any thread."""
         served_by = self._served_by
         if served_by is not None and served_by.on_peer_gone is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(served_by.on_peer_gone, self._peer)
@@ -231,7 +231,7 @@ def serve_locally(address: str, handlers: Handlers, on_peer_gone: PeerGone | Non
 
 
 async def stop_locally(address: str, grace: float | None = None) -> None:
-    """Serve an address no more: wait `grace` seconds for the calls under way, then cancel them."""
+    """Stop serving an address: wait `grace` seconds for the calls under way, then cancel them."""
     listener = _places().listeners.get(address)
     if listener is not None:
         await listener.stop(grace)

@@ -1,7 +1,8 @@
-"""Requests and replies to protobuf's bytes and back, with the tensors inside them.
+"""Encoding of requests and replies as protobuf, with tensors inside the messages.
 
-Protobuf would copy what a tensor holds several times, so its bytes are put between protobuf's by hand and left out of what
-protobuf parses (`message_pieces`). Field order is free in protobuf, so the bytes mean the same to every other reader.
+Protobuf would copy the contents of tensors several times, so they are inserted between protobuf's bytes when encoding, and not
+parsed by protobuf when decoding (`message_pieces`). Protobuf permits any order of fields, so other readers see the same
+message.
 
 Input is untrusted: nothing is allocated for a tensor before dtype, shape and size have been checked.
 """
@@ -41,43 +42,41 @@ INLINE: Final = 1 << 18
 """Messages of more bytes are encoded and decoded in a thread."""
 
 _WITH_GRAPH: Final = ("/CreateSession", "/ExtendSession", "/RegisterGraph")
-_OBJECT_BYTES: Final = 64  # of a string, say, when it must be guessed whether encoding takes long
+_OBJECT_BYTES: Final = 64  # assumed size of a string, to estimate whether encoding takes long
 
 _MOST_REPEATED: Final = 1 << 26
-"""Bytes that the tensors of one message may take where few listed elements stand for many."""
+"""The most bytes that repeated elements of the tensors in one message may expand to."""
 
-_WRITE: Final = 1 << 18  # bytes that are copied at once
-_LONG_SHAPE: Final = (
-    256  # bytes; a longer shape is not remembered, for a peer could fill the memory with them
-)
+_WRITE: Final = 1 << 18  # bytes to copy at once
+_LONG_SHAPE: Final = 256  # bytes; longer shapes are not cached, since a peer could fill the memory with them
 
 Chunk = bytes | memoryview
 
 
 async def encoded_request(method: str, request: Payload) -> bytes:
-    """The bytes of a request.
+    """Encode a request.
 
     Raises:
-        ResourceExhaustedError: more than protobuf can hold.
+        ResourceExhaustedError: more bytes than protobuf supports.
     """
     return await _encoded(request, METHODS[method].sent, method.endswith(_WITH_GRAPH))
 
 
 async def encoded_reply(method: str, reply: Payload) -> bytes:
-    """The bytes of a reply.
+    """Encode a reply.
 
     Raises:
-        ResourceExhaustedError: more than protobuf can hold.
+        ResourceExhaustedError: more bytes than protobuf supports.
     """
     return await _encoded(reply, METHODS[method].received, False)
 
 
 async def decoded_request(method: str, data: bytes, limits: Limits) -> Payload:
-    """The request that the bytes say; its large tensors are read-only views of the bytes.
+    """Decode a request; its large tensors are read-only views of the bytes.
 
     Raises:
-        InternalError: they say none.
-        InvalidArgumentError: a tensor that contradicts itself.
+        InternalError: malformed bytes.
+        InvalidArgumentError: an inconsistent tensor.
         ResourceExhaustedError: a graph, or a tensor, of more bytes than the limits allow.
     """
     if len(data) > limits.graph_bytes and method.endswith(_WITH_GRAPH):
@@ -90,10 +89,10 @@ async def decoded_request(method: str, data: bytes, limits: Limits) -> Payload:
 
 
 async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
-    """The reply that the bytes say; the caller may write to its tensors.
+    """Decode a reply; its tensors are writable.
 
     Raises:
-        InternalError, InvalidArgumentError, ResourceExhaustedError: likewise.
+        InternalError, InvalidArgumentError, ResourceExhaustedError: see `decoded_request`.
     """
     described = METHODS[method]
     arguments = (data, described.response, described.received, limits, True)
@@ -125,10 +124,10 @@ def _in_pieces(message: Any) -> bytes:
 
 
 def encode(payload: Payload, field: str) -> bytes:
-    """The bytes of a message with its tensors, which are in `field` of it; the message stays as it is.
+    """Encode a message and its tensors, which belong in `field`; the message is not changed.
 
     Raises:
-        ResourceExhaustedError: more than protobuf can hold.
+        ResourceExhaustedError: more bytes than protobuf supports.
     """
     message = payload.message
     if not payload.tensors:
@@ -144,7 +143,7 @@ def _joined(message: Any, chunks: Sequence[Chunk]) -> bytes:
     _check_size(message, size)
     if size <= INLINE:
         return b"".join(chunks)
-    # Not at once: others get the interpreter between two writes. `getvalue` gives the buffer itself.
+    # Several writes: other threads get the interpreter lock between them. `getvalue` returns the buffer without a copy.
     buffer = BytesIO()
     for chunk in chunks:
         for start in range(0, len(chunk), _WRITE):
@@ -187,14 +186,14 @@ def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> list[Chunk]:
 
 @lru_cache(maxsize=64)
 def _keys(descriptor: Any, field: str) -> tuple[bytes, bytes]:
-    """The bytes before the length of a field, and those before the length of the tensor inside it, empty if it is one."""
+    """The key of a field, and that of the tensor within it, b"" if the field is the tensor."""
     described = descriptor.fields_by_name[field]
     inner = described.message_type.fields_by_name.get("tensor")
     return _key(described.number), b"" if inner is None else _key(inner.number)
 
 
 def _tensor_chunks(tensor: Any) -> list[Chunk]:
-    """A TensorProto as TensorFlow's servers write it: numbers as `tensor_content`, whatever their number."""
+    """A TensorProto in the form of TensorFlow's servers: numbers as `tensor_content`, even a single one."""
     array = np.asarray(tensor)
     if array.dtype.kind in "OSU":
         return [encode_tensor(array, dtypes.string).SerializeToString()]
@@ -208,7 +207,7 @@ def _tensor_chunks(tensor: Any) -> list[Chunk]:
 
 @lru_cache(maxsize=1024)
 def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """A TensorProto up to the length of its content."""
+    """The bytes of a TensorProto before the length of its content."""
     dims = [TensorShapeProto.Dim(size=size) for size in shape]
     head = TensorProto(
         dtype=as_dtype(dtype).as_datatype_enum,
@@ -222,7 +221,7 @@ def _delimited(key: bytes, chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _key(number: int) -> bytes:
-    """The key of a field that has a length, as bytes."""
+    """The key of a length-delimited field, as bytes."""
     return encode_varint(number << 3 | 2)
 
 
@@ -237,12 +236,12 @@ def decode(
     writable: bool,
     most_repeated: int = _MOST_REPEATED,
 ) -> Payload:
-    """The message of a class that the bytes say, and the tensors in `field` of it.
+    """Decode a message of class `kind`, and the tensors in `field` of it.
 
     Raises:
-        InternalError: they say none.
-        InvalidArgumentError: a tensor that contradicts itself.
-        ResourceExhaustedError: one of more bytes than the limits allow.
+        InternalError: malformed bytes.
+        InvalidArgumentError: an inconsistent tensor.
+        ResourceExhaustedError: a tensor of more bytes than the limits allow.
     """
     pieces = Pieces()
     message = kind()
@@ -279,7 +278,7 @@ def _tensors(
 
 
 def _content(place: TensorProto, pieces: Pieces) -> memoryview | None:
-    """The content that was left out of a tensor's message, removed from the pieces, or None."""
+    """Remove the unparsed content of a tensor from the pieces and return it, or None."""
     for index, (proto, content) in enumerate(pieces.contents):
         if proto is place:
             del pieces.contents[index]
@@ -331,6 +330,6 @@ def _value(
 
 @lru_cache(maxsize=1024)
 def _described(number: DataType, shape: bytes) -> tuple[DType, tuple[int, ...], int]:
-    """Dtype, static shape and bytes of a tensor, once it is known that there can be one."""
+    """Dtype, static shape and bytes of a tensor, checked to be possible."""
     dtype, dims = dtype_and_dims(TensorProto(dtype=number, tensor_shape=TensorShapeProto.FromString(shape)))
     return dtype, dims, math.prod(dims) * dtype.numpy.itemsize

@@ -1,8 +1,8 @@
-"""Large messages parsed and written in pieces, so that other threads run between them and contents of tensors are not copied.
+"""Large messages parsed and serialized in pieces, so that other threads run in between and contents of tensors are not copied.
 
 Protobuf holds the interpreter lock while it parses a message, a millisecond for a few megabytes. But a message may be parsed in
 pieces that are cut between its fields, or between the fields of a nested message, with the same result. The content of tensors,
-usually most of the bytes, is not parsed at all: it is returned as a view of them.
+usually most of the bytes, is not parsed at all: it is returned as a view of the input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aioexec.formats.protos import TensorProto
 from aioexec.formats.sorted_table import decode_varint, encode_varint
 
 PIECE: Final = 1 << 16
-"""Bytes that are parsed at once, where they can be cut; a field of fewer is never looked into."""
+"""Bytes to parse at once; a field of fewer bytes is never cut."""
 
 _DEEPEST: Final = 32
 """The most levels of nested messages that are read here; deeper ones are left to protobuf, which has a limit of its own."""
@@ -31,23 +31,23 @@ class Pieces:
     """Fills messages from bytes.
 
     Attributes:
-        contents: the large `tensor_content` of TensorProtos, which are still without it.
+        contents: the large `tensor_content` of TensorProtos, not set in these yet.
     """
 
     def __init__(self) -> None:
         self.contents: list[tuple[TensorProto, memoryview]] = []
 
     def merge(self, message: Message, data: memoryview, depth: int = 0) -> None:
-        """Add to a message what the bytes say.
+        """Merge bytes into a message.
 
         Raises:
-            DecodeError: the bytes are not a message.
+            DecodeError: malformed bytes.
         """
         start = position = 0
         while position < len(data):
             number, wire, begin, end = _field(data, position)
             if wire not in (_VARINT, _DELIMITED) and wire not in _FIXED:
-                break  # a group, or nonsense: protobuf knows
+                break  # a group, or malformed: left to protobuf
             if wire == _DELIMITED and end - begin > PIECE:
                 message.MergeFromString(bytes(data[start:position]))
                 self._merge_field(message, number, data, (position, begin, end), depth)
@@ -59,7 +59,7 @@ class Pieces:
         message.MergeFromString(bytes(data[start:]))
 
     def put_back(self) -> None:
-        """Write the contents that were not taken back into their tensors."""
+        """Set the contents that were not removed in their tensors."""
         for proto, content in self.contents:
             proto.tensor_content = bytes(content)
         self.contents.clear()
@@ -80,7 +80,7 @@ class Pieces:
 
 
 def written(message: Message) -> Iterator[bytes]:
-    """The bytes of a message that we have made, its repeated messages one by one; what is unknown beside these is left out."""
+    """The bytes of a message made in this process, serialized one repeated message at a time; unknown fields are left out."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.GetOptions().map_entry:
             alone: Any = type(message)()
@@ -103,7 +103,7 @@ def written(message: Message) -> Iterator[bytes]:
 
 
 def _inner(message: Message, number: int) -> Message | None:
-    """The message to which the bytes of a field are to be added; None if it is no message, or one of a map."""
+    """The message into which the bytes of a field are merged; None for other types and for maps."""
     field = message.DESCRIPTOR.fields_by_number.get(number)
     if field is None or field.message_type is None or field.message_type.GetOptions().map_entry:
         return None
@@ -116,7 +116,7 @@ def _inner(message: Message, number: int) -> Message | None:
 
 
 def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:
-    """Number and wire type of the field at a position, and where its value begins and ends."""
+    """Number, wire type, begin and end of the value of the field at a position."""
     key, begin = _varint(data, position)
     wire = key & 7
     end = begin
@@ -133,7 +133,7 @@ def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """A number and the position behind it; most have one byte."""
+    """A varint and the position after it; most have one byte."""
     if position < len(data) and data[position] < 0x80:
         return data[position], position + 1
     try:

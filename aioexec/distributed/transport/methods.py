@@ -1,6 +1,6 @@
-"""TensorFlow's services as a table: the messages of each method, and where its tensors are.
+"""TensorFlow's services as a table: the messages of each method, and the fields with tensors.
 
-Messages are those of `formats.protos`. One more service, Peer, is our own; aioexec processes use it among themselves.
+Messages are those of `formats.protos`. The service Peer is our own; aioexec processes use it among themselves.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The messages of a method, and the fields of theirs that hold tensors ("" for none).
+    """The messages of a method, and their fields with tensors ("" for none).
 
-    A field is repeated and holds messages with a field `tensor` (NamedTensorProto), or TensorProtos, or is one TensorProto.
+    Such a field is a repeated message with a field `tensor` (NamedTensorProto), a repeated TensorProto, or one TensorProto.
     """
 
     request: type[Any]
@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
 }
 
 NOTIFICATIONS: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
-"""The notifications of the methods that have some. Their bytes are those of the protobuf message that is their `response`."""
+"""The notification classes of methods that have notifications. The bytes are those of the protobuf message `response`."""
 
 
 def path_of(method: str) -> str:
@@ -89,7 +89,7 @@ def path_of(method: str) -> str:
 
 
 def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:
-    """The places for tensors in a message, in order; those of a repeated field must be there."""
+    """The TensorProtos in a message, in order; those of a repeated field must exist."""
     if not field:
         return ()
     found = getattr(message, field)
@@ -99,10 +99,10 @@ def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:
 
 
 def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
-    """Read the tensors of a message and clear their places; resource handles and variants stay, None stands for them.
+    """Decode the tensors of a message and clear them there; resource handles and variants stay, and yield None.
 
     Raises:
-        InvalidArgumentError: a tensor that lies about its size or dtype.
+        InvalidArgumentError: a tensor with a wrong size or dtype.
         ResourceExhaustedError: one of more than `max_bytes`.
     """
     tensors: list[Any] = []

@@ -1,8 +1,8 @@
-"""The transport of servers and sessions: gRPC with any peer, and the fast path between two peers that have it.
+"""The transport of servers and sessions: gRPC with any peer, and the fast path between two peers that support it.
 
 A listener listens for both. A channel first calls `Peer/Hello` over gRPC. TensorFlow does not have that method, and the channel
 keeps using gRPC; a listener of ours replies with the address of its fast path. If that cannot be reached (a firewall, a proxy),
-the channel keeps using gRPC too. After a lost connection the next call repeats this, for the peer may be another one by then.
+the channel keeps using gRPC too. After a lost connection the next call repeats this, since the peer may be another one by then.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from aioexec.in_thread import in_thread
 
 _HELLO: Final = "Peer/Hello"
 _CONNECTING_SECONDS: Final = 1.0
-"""How long it may take to connect to the fast path; after that gRPC is used alone."""
+"""The timeout of a connection to the fast path; after that only gRPC is used."""
 
 
 class NegotiatedTransport(Transport):
-    """gRPC, and the fast path where both sides have it.
+    """gRPC, and the fast path if both sides support it.
 
     Args:
-        security: None for what the environment says.
-        bits: makes the numbers of listeners.
+        security: None: from the environment.
+        bits: the source of the numbers of listeners.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class NegotiatedTransport(Transport):
         return NegotiatedListener(self._grpc, address, handlers, fast, on_peer_gone)
 
     async def connect(self, host: str, hello: HelloResponse) -> CallingConnection:
-        """A connection of the fast path to the peer that has sent this `hello`; see `connect` of the fast transport."""
+        """A fast-path connection to the peer that sent this `hello`; see `connect` of the fast transport."""
         if self._context is None and self.security.calls_tls:
             self._context = await in_thread(self.security.calling_context)
         return await connect(host, hello.port, hello.listener, self.security, self.limits, self._context)
 
 
 def host_of(address: str) -> str | None:
-    """The host of "host:port", None where an address is something else (a path, a name with a scheme)."""
+    """The host of "host:port", None if an address has another form (a path, a name with a scheme)."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal() or "/" in host:
         return None
@@ -90,9 +90,9 @@ def host_of(address: str) -> str | None:
 
 
 class NegotiatedChannel(Channel):
-    """Calls by whichever way the peer has.
+    """Calls over the fast path or gRPC.
 
-    `_connection` is the fast path, once it is there; `_stays` says that there is none, until gRPC loses the peer.
+    `_connection` is the fast path, once connected; `_stays` states that there is none, until gRPC loses the peer.
     """
 
     def __init__(self, address: str, grpc: Channel, transport: NegotiatedTransport) -> None:
@@ -194,7 +194,7 @@ class NegotiatedChannel(Channel):
 
 
 class NegotiatedListener(Listener):
-    """Listens for gRPC, and for the fast path."""
+    """Listens for gRPC and for the fast path."""
 
     def __init__(
         self,

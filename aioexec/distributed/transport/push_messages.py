@@ -1,7 +1,7 @@
-"""The notification of a pushed value: a PushResponse, read and written without protobuf because each edge between tasks sends
-one a step.
+"""The notification of a pushed value: a PushResponse, encoded without protobuf because each edge between tasks sends one per
+step.
 
-Its bytes are protobuf's. Outside of loops all of them but the step id are the same in each step, so they are remembered.
+Its bytes are protobuf's. Outside of loops all of them except the step id are the same in each step, so they are cached.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _STEP: Final = Struct("<Bq")  # the key of an sfixed64, and the number
 _STEP_KEY: Final = PushResponse.STEP_ID_FIELD_NUMBER << 3 | 1
 _MOST_REMEMBERED: Final = 1 << 12
 _LONG: Final = 1 << 10
-"""Longer messages are not remembered, for a peer could fill the memory with them."""
+"""Longer messages are not cached, since a peer could fill the memory with them."""
 
 
 class Pushed:
-    """A value that was made, or, without a key, the first notification: later values are pushed; see PushResponse."""
+    """A value that was made; without a key, the first notification, after which values are pushed; see PushResponse."""
 
     __slots__ = ("is_dead", "is_kept", "rendezvous_key", "step_id")
 
@@ -42,7 +42,7 @@ class Pushed:
         """Parse the bytes.
 
         Raises:
-            DecodeError: nothing.
+            DecodeError: malformed bytes.
         """
         if _STEP.size <= len(data) <= _LONG:
             key, step_id = _STEP.unpack_from(data)
@@ -60,7 +60,7 @@ def _written(key: str, is_dead: bool, is_kept: bool) -> bytes:
 
 @cached_by_text(_MOST_REMEMBERED)
 def _read(rest: bytes) -> tuple[str, bool, bool] | None:
-    """The fields after the step id; None if they are not in the form that is written here."""
+    """Parse the fields after the step id; None if they are not in the order written here."""
     try:
         message = PushResponse.FromString(rest)
     except DecodeError:

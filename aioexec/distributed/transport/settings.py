@@ -1,4 +1,4 @@
-"""Limits of what a peer may send, and of how long it may be silent."""
+"""Limits on what a peer may send, and timeouts of liveness and session collection."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 
 PROTOBUF_BYTES = (1 << 31) - 1
-"""The most bytes of a message that any implementation of protobuf can parse."""
+"""The largest message that every implementation of protobuf can parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most bytes of what others send; more of it is refused with ResourceExhaustedError, before memory is taken for it.
+    """Limits in bytes of received data; larger ones are refused with ResourceExhaustedError before memory is allocated.
 
     Attributes:
         message_bytes: of one message.
         graph_bytes: of one message that carries a graph (CreateSession, ExtendSession, RegisterGraph).
-        tensor_bytes: of one tensor in memory, however few bytes say it.
+        tensor_bytes: of one tensor in memory, however short its encoding.
     """
 
     message_bytes: int = PROTOBUF_BYTES
@@ -36,13 +36,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """When a peer counts as gone that neither answers nor closes the connection; a lost connection is noticed at once.
+    """When a peer that neither replies nor closes the connection counts as lost; a lost connection is noticed at once.
 
-    A peer that freezes is noticed after at most `interval + timeout` seconds of a call.
+    An unresponsive peer is noticed after at most `interval + timeout` seconds of a call.
 
     Attributes:
         interval: seconds between two pings while calls are under way.
-        timeout: seconds that a ping may stay unanswered.
+        timeout: seconds to wait for the reply to a ping.
     """
 
     interval: float = 0.5
@@ -63,7 +63,7 @@ class Collection:
 
     Attributes:
         idle: seconds without a step, None for never; plain gRPC does not report that a client has vanished.
-        orphaned: seconds after the client that used it last has gone; another client may come back for it till then.
+        orphaned: seconds after the connection of its last user ended; a client may reconnect to it until then.
     """
 
     idle: float | None = 7 * 24 * 3600.0

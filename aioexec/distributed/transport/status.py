@@ -1,7 +1,7 @@
-"""Errors between processes: which parts of an OpError are sent, and the OpError that the receiver makes of them.
+"""Errors between processes: the parts of an OpError that are sent, and the OpError that the receiver makes of them.
 
-An error of a node says `[[{{node NAME}}]]`, which is how TensorFlow's clients find the operation, and ours. A *derived* error
-is one that another part of the step has caused: it is marked, and the root error is raised in its place.
+The error of a node contains `[[{{node NAME}}]]`, by which TensorFlow's clients find the operation, and ours. A *derived* error
+is one that another part of the step has caused: it is marked, and the root error is raised instead.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from aioexec.errors import OpError, UnknownError, UnknownNameError, exception_ty
 
 DERIVED: Final = "type.googleapis.com/tensorflow.DerivedStatus"
 SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
-"""Payload of an error: the peer was silent for the whole timeout, and another try would take as long again."""
+"""Payload of an error: the peer was unresponsive for the whole timeout, and a retry would take as long again."""
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
 _FROM_TASK: Final = "From /job:"
-"""The start of a master's message for an error of a task's part; the rest of the line names the task, with a colon."""
+"""The prefix of a master's message for an error of a task's part; the rest of the line is the task and a colon."""
 PLACED: Final = re.compile(
     r"(?P<type>\w+) '(?P<node>[^']+)' on (?P<device>[^\s:]+(?::[^\s:]+)*): (?P<text>.*)", re.DOTALL
 )
-"""The start of the message of an operation's error: where it ran."""
+"""The prefix of an operation's error message: the device on which it ran."""
 
 _NODE = re.compile(r"\{\{node ([^{}\s]+)\}\}")
 
 
 def with_payload(error: OpError, type_url: str, value: bytes = b"") -> OpError:
-    """The error itself, which now says this too."""
+    """Add a payload to an error, and return it."""
     error.payloads = {**error.payloads, type_url: value}
     return error
 
 
 def is_derived(error: BaseException) -> bool:
-    """Whether something else in the step has failed, and this only followed."""
+    """Whether an error was caused by another one in the step."""
     return isinstance(error, OpError) and DERIVED in error.payloads
 
 
 def message_of(error: OpError) -> str:
-    """The message with the node in TensorFlow's form; where that was created, its client knows better."""
+    """The message with the node in TensorFlow's form, without the line that created it, which the client adds."""
     message = error.message.removesuffix(f"; created at {error.created_at}")
     if error.node is None or _NODE.search(message):
         return message
@@ -47,7 +47,7 @@ def message_of(error: OpError) -> str:
 
 
 def reported_by_master(error: OpError) -> str:
-    """The message of a step's error for its client: first the task it is from, if an operation failed."""
+    """The message of a step's error for its client: if an operation failed, prefixed with the task."""
     message = message_of(error)
     placed = PLACED.fullmatch(message)
     task, is_device, _ = ("", "", "") if placed is None else placed["device"].partition("/device:")
@@ -64,7 +64,7 @@ def without_task(message: str) -> str:
 
 
 def node_of(message: str) -> str | None:
-    """The node a message names."""
+    """The node that a message names."""
     match = _NODE.search(message)
     return None if match is None else match[1]
 

@@ -4,8 +4,8 @@ Masters, workers and sessions communicate by *calls*: a method of TensorFlow's s
 `Channel`s, over which calls are made, and `Listener`s, which pass calls to *handlers*. Code above this interface is independent
 of gRPC, sockets and clocks other than the loop's; code below it is independent of graphs.
 
-A request or reply is a `Payload`: the message, and beside it the tensors that belong into it (see `methods`). A transport
-that can move tensors without protobuf does so; the others put them into the message.
+A request or reply is a `Payload`: the message, and its tensors beside it (see `methods`). A transport that can send tensors
+without protobuf does so; the others put them into the message.
 
 Guarantees of every implementation:
 
@@ -24,13 +24,13 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import OpError, UnimplementedError
 
 
-@dataclass(slots=True)  # not frozen, which triples what it takes to make one, and every message is one
+@dataclass(slots=True)  # not frozen: construction would take three times as long
 class Payload:
-    """A message, and the tensors that belong into it, in the order in which `methods` finds their places.
+    """A message and its tensors, in the order of their places in `methods`.
 
     Attributes:
-        message: of the class that `methods.METHODS` says.
-        tensors: arrays; what is no array (a resource handle, a variant) stays in the message, and None stands here.
+        message: of the class given by `methods.METHODS`.
+        tensors: arrays; None for a tensor that stays in the message (a resource handle, a variant).
     """
 
     message: Any
@@ -45,13 +45,13 @@ NOTIFICATION_BYTES = 1 << 16
 
 @dataclass(slots=True)
 class Call:
-    """The properties of a call that a handler gets beside its request.
+    """The properties of a call for its handler, besides the request.
 
     Attributes:
-        peer: identifies the caller's connection: one text for all calls over it, different for each connection.
+        peer: identifies the caller's connection: the same text for all calls over it, different for each connection.
         deadline: of the caller, on the loop's clock, or None. The transport cancels the handler then.
-        notify: sends the caller a notification before the reply, without waiting; None if the transport cannot. It is
-            small (`NOTIFICATION_BYTES`), dropped if the caller does not follow, and arrives once unless the call is lost;
+        notify: sends the caller a notification before the reply, without waiting; None if the transport cannot. It is small
+            (`NOTIFICATION_BYTES`), dropped if the caller does not follow, and arrives once unless the call is lost;
             notifications may overtake each other.
     """
 
@@ -62,7 +62,7 @@ class Call:
 
 Handler = Callable[[Payload, Call], Awaitable[Payload]]
 Handlers = Mapping[str, Handler]
-"""By method, "MasterService/RunStep"; what is missing is unimplemented."""
+"""By method, "MasterService/RunStep"; other methods are unimplemented."""
 
 
 Answered = Callable[["Payload | OpError"], None]
@@ -73,12 +73,12 @@ class Posted(Protocol):
     """A call under way whose result goes to a callback instead of an awaiting task."""
 
     def cancel(self) -> None:
-        """Cancel it like a `Channel.call`; the callback is not called any more."""
+        """Cancel it like a `Channel.call`; the callback will not be called."""
         ...
 
 
 class Channel(abc.ABC):
-    """Calls to one peer. It connects at the first call, and again after the peer was away."""
+    """Calls to one peer. It connects at the first call, and again after a lost connection."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -87,11 +87,11 @@ class Channel(abc.ABC):
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
-        """Make a call, and wait for its reply; cancelling this cancels the handler.
+        """Make a call, and wait for its reply; cancellation cancels the handler.
 
         Args:
             timeout: seconds, None for none.
-            wait_for_ready: wait for a peer that is not there, instead of failing.
+            wait_for_ready: wait for an unreachable peer, instead of failing.
 
         Raises:
             UnavailableError: the peer cannot be reached, or was lost while the call was under way.
@@ -100,16 +100,15 @@ class Channel(abc.ABC):
         """
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
-        """Make a call that needs no task: when this returns it was sent, and `answered` is called later, in the turn of
-        the loop in which the reply comes. None: the channel cannot do so now, and nothing was sent; use `call`.
-        """
+        """Make a call without a task: it is sent when this returns, and `answered` is called in the loop iteration in which the
+        reply arrives. None: the channel cannot do so now, and nothing was sent; use `call`."""
         return None
 
     async def follow(self, method: str, request: Payload, notify: Notify) -> None:
         """Make a call for the notifications of its handler; it lasts until the handler ends, or `notify` raises.
 
         Raises:
-            UnimplementedError: this way has only requests and replies.
+            UnimplementedError: the transport supports only requests and replies.
             UnavailableError: the peer was lost.
             OpError: of the handler.
         """
@@ -117,34 +116,34 @@ class Channel(abc.ABC):
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Cancel what is under way and give the connection back; closing twice is fine."""
+        """Cancel calls under way and release the connection; repeated calls have no effect."""
 
 
 class Listener(abc.ABC):
-    """Takes calls at an address, and hands them to handlers; each call is a task."""
+    """Takes calls at an address, and passes them to handlers; each call is a task."""
 
     address: str
-    """The address it listens at, "host:port", with the assigned port if it was made with port 0. Known once it was made."""
+    """The address it listens at, "host:port", with the assigned port if it was made with port 0. Known from construction on."""
 
     @abc.abstractmethod
     async def start(self) -> None:
-        """Take calls from now on.
+        """Begin to take calls.
 
         Raises:
-            UnavailableError: the address cannot be listened at.
+            UnavailableError: cannot listen at the address.
         """
 
     def drain(self) -> None:  # noqa: B027  # a transport without health checks has nothing to do
-        """Have health checks say that this ends, where there are any; calls are taken still."""
+        """Make health checks, if there are any, report NOT_SERVING; calls are still taken."""
 
     @abc.abstractmethod
     async def stop(self, grace: float | None = None) -> None:
-        """Take no more calls, wait for those under way, cancel what is left after `grace` seconds (None: at once); the port
-        is free then. Stopping twice is fine."""
+        """Stop taking calls, wait for those under way, cancel the rest after `grace` seconds (None: at once), and free the
+        port. Repeated calls have no effect."""
 
 
 class Transport(abc.ABC):
-    """A way for calls to travel."""
+    """An implementation of calls between processes."""
 
     @abc.abstractmethod
     def channel(self, address: str) -> Channel:
@@ -154,12 +153,12 @@ class Transport(abc.ABC):
     def listener(
         self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
     ) -> Listener:
-        """A listener at "host:port" (port 0: any that is free), which takes calls once it was started.
+        """A listener at "host:port" (port 0: any free one), which takes calls after `start`.
 
         Args:
-            on_peer_gone: called with a `Call.peer` that will make no more calls, where the transport can know it.
+            on_peer_gone: called with a `Call.peer` whose connection has ended, if the transport can detect that.
 
         Raises:
-            UnavailableError: the address cannot be listened at.
+            UnavailableError: cannot listen at the address.
             FailedPreconditionError: listening there would be insecure.
         """

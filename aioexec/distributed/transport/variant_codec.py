@@ -1,7 +1,7 @@
-"""Lists of tensors in messages between tasks: TensorFlow's encoding of its variants.
+"""The encoding of lists of tensors in messages between tasks: TensorFlow's encoding of its variants.
 
-A variant consists of the name of its type, tensors, and bytes that only the type interprets. Those of a list are numbers (how
-many elements are not set and which, the dtype, the limit of its length) and the shape of its elements.
+A variant consists of the name of its type, tensors, and metadata bytes that depend on the type. Those of a list are numbers
+(the count and indices of unset elements, the dtype, the maximum length) and the shape of its elements.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 def is_variant(value: Any) -> bool:
-    """Whether a value is an array of what only Python knows, but for strings."""
+    """Whether a value is an array of dtype object, other than strings."""
     return (
         isinstance(value, np.ndarray)
         and value.dtype.hasobject
@@ -39,7 +39,7 @@ def variant_to_proto(value: Array) -> TensorProto:
     """A variant tensor as a message.
 
     Raises:
-        InvalidArgumentError: it holds something else than lists.
+        InvalidArgumentError: it contains objects other than lists.
     """
     proto = TensorProto(dtype=DataType.DT_VARIANT)
     proto.tensor_shape.CopyFrom(shape_to_proto(value.shape))
@@ -51,13 +51,13 @@ def variant_to_proto(value: Array) -> TensorProto:
 
 
 def variant_from_proto(proto: TensorProto) -> Array:
-    """The variant tensor a message describes.
+    """The variant tensor that a message describes.
 
-    Each element must be listed: an element that is repeated to fill the shape, as other tensors allow, would let a message of
-    a few bytes allocate any amount of memory.
+    Each element must be listed: repeated elements, which other tensors allow, would let a message of a few bytes allocate any
+    amount of memory.
 
     Raises:
-        InvalidArgumentError: it contradicts itself, or holds something else than lists.
+        InvalidArgumentError: it is inconsistent, or contains objects other than lists.
     """
     if proto.dtype != DataType.DT_VARIANT:
         raise InvalidArgumentError(f"expected a variant, got a tensor of dtype number {proto.dtype}")
@@ -101,7 +101,7 @@ def _read_list(held: VariantTensorDataProto) -> TensorList:
         raise InvalidArgumentError(f"a list of {length} elements cannot lack those at {sorted(unset)}")
     tensors = iter(held.tensors)
     items = [None if index in unset else _element(next(tensors), dtype) for index in range(length)]
-    made = list_of(dtype, dims, items)  # type: ignore[arg-type]  # None is an element that is not set
+    made = list_of(dtype, dims, items)  # type: ignore[arg-type]  # None is an unset element
     return TensorList(dtype, dims, made.items, limit - (1 << 64) if limit >> 63 else limit)
 
 
@@ -112,7 +112,7 @@ def _element(proto: TensorProto, dtype: dtypes.DType) -> Array:
 
 
 class _Numbers(Iterator[int]):
-    """The numbers at the start of some bytes; `position` is behind the last one read."""
+    """Reads varints from the start of some bytes; `position` is after the last one read."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

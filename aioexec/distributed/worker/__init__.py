@@ -1,1 +1,1 @@
-"""TensorFlow's WorkerService: a task's parts of steps, and tensors between tasks."""
+"""TensorFlow's WorkerService: a task's parts of steps, and the transfer of tensors between tasks."""

@@ -1,5 +1,5 @@
-"""Steps that a server runs without a task: begun in the turn of the loop in which the request comes, and over in the turn in
-which the last value comes."""
+"""Steps that a server runs without a task: begun in the loop iteration in which the request arrives, and done in the one in
+which the last value arrives."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from aioexec.execution.begun import Begun, Pending
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
-"""Makes the reply to a step's caller, of its values or its error."""
+"""Makes the reply to a step's caller from its values or its error."""
 
 
 def answer_of(begun: Pending, steps: Steps, replied: Replied) -> Answer:
-    """The reply of a step of a session that has begun, or will in its turn; it may be there."""
+    """The reply of a step of a session that has begun, or will when admitted; it may be ready."""
     if not isinstance(begun, Begun):
         return _TaskStep(begun, steps, replied).answer
-    came = _came_to(begun, None)
+    came = _result(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
 
 
-def _came_to(begun: Begun, reason: OpError | None) -> list[Any] | OpError | None:
-    """The result of a step, which may have been ended for a `reason`; None: it is still running, or its values are large."""
+def _result(begun: Begun, reason: OpError | None) -> list[Any] | OpError | None:
+    """The result of a step; `reason` replaces a cancellation. None: it still runs, or its values are large."""
     try:
         return begun.results_at_once()
     except asyncio.CancelledError:
         return reason or CancelledError("the step was cancelled")
-    except BaseException as error:  # a kernel may have raised anything
+    except BaseException as error:  # a kernel may raise any exception
         return from_exception(error)
 
 
 class _StepUnderWay:
-    """One such step, which is under way in its session.
+    """A step under way in its session.
 
-    `_error` is the error it was cancelled with, or None; `_finishing` the task that waits for its end and copies large values.
+    `_error` is the error it was cancelled with, or None; `_finishing` the task that awaits its end and copies large values.
     """
 
     __slots__ = ("_error", "_finishing", "_replied", "_steps", "answer")
@@ -78,14 +78,14 @@ class _StepUnderWay:
 
 
 class _EventStep(_StepUnderWay):
-    """A step that is over when the last value comes; large values are copied by a task."""
+    """A step that is done when the last value arrives; a task copies large values."""
 
     __slots__ = ("_begun",)
 
     def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
         super().__init__(steps, replied)
         self._begun = begun
-        if begun.has_ended:  # but its values are large
+        if begun.has_ended:  # done, but its values are large
             self._over()
         else:
             begun.when_over(self._over)
@@ -96,7 +96,7 @@ class _EventStep(_StepUnderWay):
             self._begun.fail(asyncio.CancelledError())
 
     def _over(self) -> None:
-        came = _came_to(self._begun, self._error)
+        came = _result(self._begun, self._error)
         if came is None:
             self._finish_in_task(self._begun)
         else:
@@ -104,7 +104,7 @@ class _EventStep(_StepUnderWay):
 
 
 class _TaskStep(_StepUnderWay):
-    """A step that is run by a task, all of it or its rest."""
+    """A step that a task runs, all of it or its rest."""
 
     __slots__ = ()
 
@@ -116,5 +116,5 @@ class _TaskStep(_StepUnderWay):
         assert self._finishing is not None
         if self._error is None:
             self._error = error
-            # not before it has begun: what the run holds would not be given back
+            # After the task has begun: otherwise the resources of the run would not be released.
             asyncio.get_running_loop().call_soon(self._finishing.cancel)

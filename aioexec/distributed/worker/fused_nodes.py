@@ -1,7 +1,7 @@
-"""Splits nodes that TensorFlow's optimiser has fused of several; here the planner decides what runs as one kernel.
+"""Splits nodes that TensorFlow's optimiser has fused; here the planner decides about fusion.
 
-A fused node is a product or convolution with what is done to its result ("BiasAdd", "Relu"), or a chain of functions of one
-argument. The last of the nodes it is split into has its name.
+A fused node is a product or convolution followed by "BiasAdd", "Relu" etc., or a chain of functions of one argument. The last
+of the nodes it is split into gets its name.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class _Part:
     """One operation of a fused node.
 
     Attributes:
-        op: the op that does it alone.
-        extra: how many of the fused node's further inputs it takes.
-        attrs: which attrs it takes from the fused node, by its own names.
+        op: its op.
+        extra: the number of the fused node's further inputs that it takes.
+        attrs: the attrs it takes from the fused node.
     """
 
     op: str
@@ -53,10 +53,10 @@ _CONSTANT_ATTRS = {
 
 
 def expanded(graph_def: GraphDef) -> GraphDef:
-    """The graph without fused nodes: itself, if there are none.
+    """The graph without fused nodes: the same object if there are none.
 
     Raises:
-        UnimplementedError: a node fuses what cannot be taken apart here.
+        UnimplementedError: an unknown fusion.
     """
     if not any(node.op in _MAIN or node.op == _CHAIN for node in graph_def.node):
         return graph_def

@@ -1,6 +1,6 @@
-"""A step that stays open between calls: a partial run, as a worker takes part in it.
+"""A partial run on a worker: a step that stays open between calls.
 
-The first call begins it, each call brings values and waits for others, the last one waits for its end. It runs in a task of its
+The first call begins it, each call sends values and waits for others, the last one waits for its end. It runs in a task of its
 own; the session that made it ends it by the last call or by `cancel`.
 """
 
@@ -15,11 +15,11 @@ from aioexec.execution.rendezvous import IntraProcessRendezvous, Received
 
 
 class OpenStep:
-    """One such step; `error` is its error, None unless it failed.
+    """A partial run; `error` is its error, None unless it failed.
 
     Args:
-        run: runs it; cancelled, it ends.
-        on_end: called when it has.
+        run: runs it until cancelled or done.
+        on_end: called at its end.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Graphs that a master sends: the part of a step that is this task's, placed, pruned, with both ends of every transfer.
+"""Imports graphs from a master: this task's part of a step, placed, pruned, with both ends of every transfer.
 
-They are imported like other GraphDefs, with three differences: nodes may have names that users cannot give ("_cloop/Enter"), be
-colocated with nodes of other tasks, and be fused.
+They are imported like other GraphDefs, except that nodes may have names that users cannot give ("_cloop/Enter"), be colocated
+with nodes of other tasks, and be fused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENDS = (Role.SEND, Role.NEXT_ITERATION)
 
 
 class PartitionGraph(Graph):
-    """A graph whose names `Source` has checked."""
+    """A graph whose names `Source` has validated."""
 
     def _check_name(self, name: str) -> None:
         if not name.startswith("_"):
@@ -31,7 +31,7 @@ class PartitionGraph(Graph):
 
 
 def imported(graph_def: Any) -> Graph:
-    """A graph of its own, made of a partition's GraphDef.
+    """A new graph with the nodes of a partition's GraphDef.
 
     Raises:
         UnimplementedError: see `fused_nodes`.
@@ -48,7 +48,7 @@ def imported(graph_def: Any) -> Graph:
     except GraphValueError as error:
         raise InvalidArgumentError(error.message) from error
     for op in graph.get_operations():
-        op.created_at = ""  # the place is known to the client that made the graph, not here
+        op.created_at = ""  # only the client that made the graph has the location
     graph.oldest_producer = graph_def.versions.producer
     return graph
 

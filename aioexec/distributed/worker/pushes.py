@@ -1,19 +1,19 @@
 """Values that tasks push to each other without a request.
 
-A task that receives values from another one *follows* it, by a call that lasts (`Peer/Push`): the sender notifies it of each
-value made for it, as soon as the value is there. So a value costs one message, without request or reply. Large values are only
-announced, and the receiver requests them, because it allocates their memory.
+A task that receives values from another one *follows* it, by a long-lived call (`Peer/Push`): the sender notifies it of each
+value made for it, as soon as the value exists. Such a value costs one message, without request and reply. Large values are only
+announced, and the receiver requests them, since it allocates their memory.
 
 Invariant: from the first notification until the call ends, every value for the follower is pushed or announced. When the call
-ends, notifications on their way are lost, so both sides fail the steps that may have lost one: the receiver those in which it
+ends, notifications in transit are lost, so both sides fail the steps that may have lost one: the receiver those in which it
 waits for a value of the sender, the sender those of which it has notified the receiver. TensorFlow's tasks, tasks that have
 only gRPC, and tasks of a cluster that is defined by one session (there a task name may mean another task) are not followed;
 their values are requested.
 
-No wait is unbounded: a value that does not come for a while is requested, as if it had been announced. The reply to that
-reports what no notification would: that the sender's step has failed, or had ended when the connection was lost, or that the
-sender is silent. A sender notices that it has lost its follower when the same task requests, over another connection, a value
-of a step of which it was notified.
+No wait is unbounded: a value that does not arrive for a while is requested, as if it had been announced. The reply reports
+failures that cause no notification: that the sender's step failed, or had ended when the connection was lost, or that the
+sender is unresponsive. A sender detects that it has lost its follower when the same task requests, over another connection, a
+value of a step of which it was notified.
 
 Threading: all of it belongs to the loop of the task's server.
 """
@@ -44,11 +44,11 @@ _Response = METHODS[PUSH].response
 _ARRAYS: Final = (np.ndarray, np.generic)
 
 LOOK_SECONDS: Final = 0.5
-"""Seconds between two looks; a value that is waited for at two looks in a row is requested."""
+"""The interval, in seconds, of checks for missing values; a value that is awaited at two checks in a row is requested."""
 
 
 class _Follower(NamedTuple):
-    """A task that follows this one: how to notify it, the connection of its call, and a future that ends the call."""
+    """A task that follows this one: its notify function, the connection of its call, and a future that ends the call."""
 
     notify: Notify
     peer: str
@@ -88,12 +88,12 @@ class Pushes:
 
     Args:
         task: its name.
-        source_of: takes a key apart; raises OpErrors where it is not of a device here.
+        source_of: parses a key; raises OpErrors if its device is not on this task.
 
     Changing: `followers`, the tasks that follow this one; `_following`, the calls by which this one follows others, by task;
     `_sources`, the tasks among these that have sent their first notification; `_refused`, devices, with their incarnations, of
-    tasks that cannot be followed; `_timer`, set while a value of a source may be waited for; `_waited`, the steps and keys
-    that were waited for at the last look.
+    tasks that cannot be followed; `_timer`, set while a value of a source may be awaited; `_waited`, the steps and keys that
+    were awaited at the last check.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Pushes:
         self._steps = steps
         self._log = log
         self._source_of = source_of
-        self.route = cached_by_text(1 << 14)(self._found_route)
+        self.route = cached_by_text(1 << 14)(self._route)
         self.followers: dict[str, _Follower] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._sources: set[str] = set()
@@ -113,7 +113,7 @@ class Pushes:
         self._waited: set[tuple[int, str]] = set()
 
     async def close(self) -> None:
-        """End the calls of followers, and those by which this task follows others."""
+        """End the calls of followers, and the calls by which this task follows others."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -125,10 +125,10 @@ class Pushes:
         if following:
             await asyncio.wait(following)
 
-    # To others
+    # As a sender
 
     async def serve(self, request: Payload, call: Call) -> Payload:
-        """Handler: push all values that are made for a task to it, until it is gone.
+        """Handler: push all values for a task to it, until the connection ends.
 
         Raises:
             UnimplementedError: its connection carries no notifications.
@@ -153,7 +153,7 @@ class Pushes:
         return Payload(_Response())
 
     def _end(self, follower: str) -> None:
-        """Notify a follower no more, and fail the steps of which it was notified."""
+        """Stop notifying a follower, and fail the steps of which it was notified."""
         former = self.followers.pop(follower, None)
         if former is None:
             return
@@ -169,18 +169,18 @@ class Pushes:
         if known is not None and known.peer != peer and self._steps.has_notified(step_id, follower):
             self._end(follower)
 
-    def _found_route(self, key: str) -> tuple[str, bool]:
-        """The task a value goes to, and whether its device is one of this task; if not, a request for it gets the error."""
+    def _route(self, key: str) -> tuple[str, bool]:
+        """The task a value is for, and whether its device is on this task; if not, a request for it will raise the error."""
         try:
             parsed = self._source_of(key)
         except OpError:
             return key.split(";")[2].partition("/device:")[0], False
         return parsed.dst_device.partition("/device:")[0], True
 
-    # From others
+    # As a receiver
 
     def comes(self, key: str) -> bool:
-        """Whether the value of a key will be pushed; if so, waits for it are checked by the timer."""
+        """Whether the value of a key will be pushed; if so, the timer checks waits for it."""
         if not self._sources or key.partition("/device:")[0] not in self._sources:
             return False
         if self._timer is None:
@@ -200,7 +200,7 @@ class Pushes:
             self._following[source] = following
 
     def doubt(self, source: str) -> None:
-        """A task was lost: forget that it could not be followed, for it may come back with another transport."""
+        """A task was lost: retry following it, since it may come back with another transport."""
         self._refused = {device for device in self._refused if not device.startswith(f"{source}/")}
 
     async def _follow(self, source: str, device: str, channel: Channel) -> None:
@@ -246,10 +246,10 @@ class Pushes:
             if step.owner is None and not step.uses and step.rendezvous.is_all_from(source):
                 self._steps.end(step.step_id, error)
 
-    # What does not come
+    # Missing values
 
     def _look(self) -> None:
-        """Request the values that were waited for at the last look and still are."""
+        """Request the values that were awaited at the last check and still are."""
         self._timer = None
         waited, self._waited = self._waited, set()
         for step in self._steps.all():
@@ -265,5 +265,5 @@ class Pushes:
 
 
 def _is_small(value: Any) -> bool:
-    """Whether a value is pushed, rather than announced."""
+    """Whether a value is pushed rather than announced."""
     return isinstance(value, _ARRAYS) and value.nbytes <= NOTIFICATION_BYTES and not value.dtype.hasobject

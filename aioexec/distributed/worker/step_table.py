@@ -1,7 +1,7 @@
 """The steps a task takes part in, by step id, each with the rendezvous that holds its values.
 
-A step is in the table from its first call, which may be another task's request for a value, until its master reports its end.
-A master that has died does not, so steps without a call for a long time are dropped, and the number of steps is bounded.
+A step is in the table from its first call, which may be another task's request for a value, until its master reports its end. A
+dead master does not report it, so steps without a call for a long time are dropped, and the number of steps is bounded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MOST_ENDED = 1 << 14
 IDLE_SECONDS = 3600.0
 
 NewRendezvous = Callable[[int], RemoteRendezvous]
-"""Makes that of a step."""
+"""Makes the rendezvous of a step."""
 
 
 class StepEntry:
     """One step.
 
     Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls under way for it; `used_before` is the number of the
-    next look for idle steps when such a call last began or ended; `runs` counts its executions, all for one session, the
+    next check for idle steps when such a call last began or ended; `runs` counts its executions, all for one session, the
     `owner`; `stops` are callbacks for its end; `quiet` is an event that is set when no execution is left, None while there is
     no waiter.
     """
@@ -43,7 +43,7 @@ class StepEntry:
         self.quiet: asyncio.Event | None = None
 
     def begin(self, owner: object, stop: Callable[[OpError], None] | None = None) -> None:
-        """Something runs of it; `stop` is called if the step is ended meanwhile, or what is added to `stops` instead."""
+        """Begin an execution; if the step is ended, `stop` or the functions in `stops` are called."""
         self.runs += 1
         self.owner = owner
         if stop is not None:
@@ -60,12 +60,12 @@ class StepTable:
     """The steps of a task by id, in the order of their last use.
 
     Changing: `_ended` are ids of steps that have ended, oldest first, each with the tasks to which its values were pushed.
-    `_timer` looks for idle steps periodically, `_look` is the number of the next look; the timer also runs while there is no
-    step, because the next one is likely to come before it fires.
+    `_timer` checks for idle steps periodically, `_look` is the number of the next check; the timer also runs while there is no
+    step, since the next one is likely to come before it fires.
 
     Args:
         most_steps: the limit; a further step is refused, unless an idle one can be dropped for it.
-        idle_seconds: how long at least a step without calls is kept.
+        idle_seconds: the least time that a step without calls is kept.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class StepTable:
         return self.enter(step_id).rendezvous
 
     def enter(self, step_id: int) -> StepEntry:
-        """A step, found or made, which is in use until `leave`.
+        """Find or make a step, which is in use until `leave`.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -108,7 +108,7 @@ class StepTable:
         return step
 
     def early(self, step_id: int) -> StepEntry | None:
-        """The step of a pushed value, made if there is none; it does not count as used. None: the step has ended.
+        """The step of a pushed value, made if there is none, without counting as a use. None: the step has ended.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -128,14 +128,14 @@ class StepTable:
         if self._steps.get(step.step_id) is not step:
             return
         if step.uses == 0 and step.owner is None and step.rendezvous.is_empty:
-            # all were asking for values of what has never run here
+            # the only uses were requests for values, and no part of the step has run here
             self._forget(step.step_id)
             return
         step.used_before = self._look
         self._steps.move_to_end(step.step_id)
 
     def has_ended(self, step_id: int) -> bool:
-        """Whether a step has been ended, lately, and not begun again."""
+        """Whether a step has ended recently, and was not begun again."""
         return step_id in self._ended
 
     def has_notified(self, step_id: int, task: str) -> bool:
@@ -144,20 +144,20 @@ class StepTable:
         return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.notified)
 
     def end(self, step_id: int, error: OpError | None = None) -> None:
-        """Abort what is left of a step and forget it; of one that is not known, remember that it ended."""
+        """Abort a step and remove it; the end of an unknown step is recorded."""
         step = self._forget(step_id)
         self._ended[step_id] = () if step is None else tuple(step.rendezvous.notified)
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
         if step is None or (error is None and not step.runs and step.rendezvous.is_empty):
-            return  # nothing of it is left, or nothing that an error could reach
+            return  # no state of it is left, or none that an error could reach
         error = error or AbortedError(f"step {step_id} has ended")
         step.rendezvous.start_abort(error)
         for stop in step.stops:
             stop(error)
 
     def end_if_over(self, step_id: int) -> bool:
-        """End a step, of which this task's part has run, if everything it sent was taken; whether it was so."""
+        """End a step whose part has run here if all values it sent were received; returns whether it was ended."""
         step = self._steps.get(step_id)
         if step is None or step.runs or not step.rendezvous.is_empty:
             return False
@@ -165,7 +165,7 @@ class StepTable:
         return True
 
     async def end_quietly(self, step_id: int) -> None:
-        """End a step, and wait until nothing of it runs here: what it had taken hold of is free then."""
+        """End a step, and wait until its executions here have ended: its resources are released then."""
         step = self._steps.get(step_id)
         self.end(step_id)
         if step is not None and step.runs:
@@ -176,7 +176,7 @@ class StepTable:
         return self._steps.pop(step_id, None)
 
     def end_of(self, owner: object) -> None:
-        """End the steps of a session that is over: what would have ended them may have been lost."""
+        """End the steps of a closed session: the messages that end them may have been lost."""
         for step_id in [step_id for step_id, step in self._steps.items() if step.owner is owner]:
             self.end(step_id)
 

@@ -1,4 +1,4 @@
-"""A record of the values that came from other tasks; it is kept while logging is switched on."""
+"""A record of the values received from other tasks; kept while logging is on."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_LOGGED = 1 << 10
 
 
 class TransferLog:
-    """The values that came in the latest steps, by step id, the oldest first; nothing is recorded unless it `is_on`."""
+    """The values received in the latest steps, by step id, the oldest first; nothing is recorded unless `is_on`."""
 
     def __init__(self) -> None:
         self.is_on = False
         self._steps: OrderedDict[int, StepStatsCollector] = OrderedDict()
 
     def note(self, step_id: int, key: str, began: int, value: Any) -> None:
-        """Record a value that was requested, or was pushed, at this time of `perf_counter_ns`."""
+        """Record a value that was requested, or was pushed, at time `began` of `perf_counter_ns`."""
         if step_id not in self._steps and len(self._steps) >= MOST_LOGGED:
             self._steps.popitem(last=False)
         collector = self._steps.setdefault(step_id, StepStatsCollector())
@@ -43,7 +43,7 @@ class TransferLog:
         )
 
     def recorded(self, step_ids: Iterable[int]) -> dict[int, Any]:
-        """The StepStats of those steps that something was fetched in."""
+        """The StepStats of those of the steps with received values."""
         return {each: self._steps[each].step_stats() for each in step_ids if each in self._steps}
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Values that are fetched from other tasks, by a call for each."""
+"""Requests of values from other tasks, one call each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Transfers:
         self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None = None
     ) -> asyncio.Task[Received]:
         """Request a value from the task that makes it, and follow that task, so that it pushes its values from then on."""
-        task = begin(self._received(workers, step_id, key, pushes))  # the request leaves now
+        task = begin(self._received(workers, step_id, key, pushes))  # the request is sent now
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return task
@@ -62,7 +62,7 @@ class Transfers:
         return value, is_dead
 
     async def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the calls under way."""
         for call in self._calls:
             call.cancel()
         if self._calls:

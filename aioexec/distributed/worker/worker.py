@@ -1,7 +1,7 @@
-"""The worker of a server: TensorFlow's WorkerService. It runs this task's parts of steps, and hands out their values.
+"""The worker of a server: TensorFlow's WorkerService. It runs this task's parts of steps, and serves their values.
 
 A step's master sends RunGraph, other workers RecvTensor, in any order. When a part fails, the step's rendezvous is aborted:
-each RecvTensor from then on gets the error, marked as derived, for the root cause reaches the master as the reply to RunGraph.
+each later RecvTensor gets the error, marked as derived, since the root cause reaches the master as the reply to RunGraph.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from aioexec.text_cache import cached_by_text
 _RecvTensorResponse = METHODS[RECV_TENSOR].response
 _RunGraphResponse = METHODS["WorkerService/RunGraph"].response
 
-_parsed = cached_by_text(1 << 14)(parse_key)  # outside of loops a step's keys are those of the step before
+_parsed = cached_by_text(1 << 14)(parse_key)  # outside of loops all steps have the same keys
 
 
 class Worker:
     """Sessions by handle, and the steps under way.
 
-    Constant: `task`, its name; `devices`, shared by the sessions and owned by the worker's creator; `steps`. `_legacy` is
-    the session of masters that open none, made at their first request.
+    Constant: `task`, its name; `devices`, shared by the sessions and owned by the worker's creator; `steps`. `_legacy` is the
+    session of masters that open none, made at their first request.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class Worker:
         return _reply("CreateWorkerSession")
 
     def peers(self, server_def: Any) -> Peers:
-        """The cluster as a master describes it: other names, for this task too, and other addresses, for one session."""
+        """The cluster of one session, as its master describes it: with other addresses, and other names, also of this task."""
         workers = self._workers.elsewhere(addresses_of(server_def))
         task = task_name(server_def.job_name, server_def.task_index)
         return Peers(task, workers, partial(self._transfers.fetch, workers))
 
     async def _drop_sessions_before(self, task: str, incarnation: int) -> None:
-        """A master that has been restarted has forgotten its sessions here."""
+        """Close the sessions of earlier incarnations of a master: a restarted master has no record of them."""
         if not task:
             return
         gone = [
@@ -174,7 +174,7 @@ class Worker:
         """The session of a request.
 
         Raises:
-            AbortedError: there is none of that handle.
+            AbortedError: no session has its handle.
         """
         handle = message.session_handle
         if not handle or not message.create_worker_session_called:
@@ -275,11 +275,11 @@ class Worker:
         return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
 
     def _check_source(self, key: str) -> ParsedKey:
-        """Take a key apart; refuse what this task, as it runs now, does not send.
+        """Parse a key; refuse one that this incarnation of the task does not send.
 
         Raises:
             InvalidArgumentError: the key is malformed, or no device here is its source.
-            AbortedError: the device it means was that of a process before this one.
+            AbortedError: its device is of an earlier incarnation of this task.
         """
         parsed = _parsed(key)
         source = self.devices.lookup_device(f"/device:{parsed.src_device.rpartition('/device:')[2]}")
@@ -301,7 +301,7 @@ class Worker:
     # Logging
 
     async def _logging(self, request: Payload, call: Call) -> Payload:
-        """Switch the log of received values on or off; reply with what it has recorded."""
+        """Switch the log of received values on or off, and reply with its records."""
         message, log = request.message, self._log
         log.is_on = message.enable_rpc_logging or (log.is_on and not message.disable_rpc_logging)
         if message.clear:
@@ -320,7 +320,7 @@ _NOTHING = np.zeros(0, np.float32)
 
 
 def _is_plain(message: Any, call: Call) -> bool:
-    """Whether a part is run for what its step does alone."""
+    """Whether a part has no options, deadline or received values, so that it can run without a task."""
     asked = message.exec_opts
     return not (
         message.is_partial
@@ -334,7 +334,7 @@ def _is_plain(message: Any, call: Call) -> bool:
 def _failed_part(message: Any, error: Exception) -> Payload | OpError:
     failed = from_exception(error)
     if not message.store_errors_in_response_body or is_derived(failed):
-        return failed  # a body has no place to say that it is derived
+        return failed  # the response body has no field for "derived"
     return Payload(_RunGraphResponse(status_code=failed.error_code, status_error_message=message_of(failed)))
 
 
@@ -348,10 +348,10 @@ def _derived(error: OpError) -> OpError:
 
 
 def _array(value: Any, key: str) -> Any:
-    """A value that can travel.
+    """A value in a form that can be sent.
 
     Raises:
-        InvalidArgumentError: it means something on its own device only.
+        InvalidArgumentError: it is valid on its own device only.
     """
     if isinstance(value, np.ndarray | np.generic):
         return value

@@ -1,4 +1,4 @@
-"""The other tasks of a cluster, as channels: made at first use, one for each task."""
+"""Channels to the other tasks of a cluster, made at first use, one for each task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WorkerCache:
 
     @property
     def tasks(self) -> list[str]:
-        """The names of all tasks, this one's too, in the order of the cluster."""
+        """The names of all tasks, including this one, in the order of the cluster."""
         return list(self._addresses)
 
     def address(self, task: str) -> str:
@@ -34,7 +34,7 @@ class WorkerCache:
         return address
 
     def locate(self, task: str, address: str) -> None:
-        """Say where a task listens, now that its port is known."""
+        """Set the address of a task, once its port is known."""
         self._addresses[task] = address
 
     def channel(self, task: str) -> Channel:
@@ -49,7 +49,7 @@ class WorkerCache:
         return channel
 
     def elsewhere(self, addresses: Mapping[str, str]) -> WorkerCache:
-        """A cache of the tasks of another cluster, reached in the same way; the caller closes it."""
+        """A cache for the tasks of another cluster, over the same transport; the caller closes it."""
         return WorkerCache(addresses, self._transport)
 
     async def close(self) -> None:

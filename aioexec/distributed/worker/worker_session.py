@@ -1,7 +1,7 @@
-"""A session of a worker: the graphs a master has registered with it, and the steps it runs of them by handle.
+"""A session of a worker: the graphs that a master has registered with it, and the steps that run them by handle.
 
-It uses the means of a direct session (`Host`). Devices, and with them variables and queues, belong to the task and are shared
-by all its sessions, unless the master requests an isolated session: that has state of its own under the same names.
+It shares the implementation of a direct session (`Host`). Devices, and with them variables and queues, belong to the task and
+are shared by all its sessions, unless the master requests an isolated session: that has state of its own under the same names.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from aioexec.sessions.steps import Steps
 
 
 def session_options(own: SessionOptions, config: Any) -> SessionOptions:
-    """The options of a session for which its master gives a ConfigProto: what it leaves open is as the server has it."""
+    """The options of a session with this ConfigProto; unset fields are the server's."""
     asked = SessionOptions.from_config("", config)
     return asked if config.aioexec.jit else replace(asked, jit=own.jit)
 
 
 def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:
-    """Copies of devices with the same attributes and state of their own; under the name of another task, if one is given."""
+    """Copies of devices with the same attributes and state of their own; renamed for another task, if one is given."""
     made = []
     for each in devices.list_devices():
         name = f"{task}/device:{each.name.rpartition('/device:')[2]}" if task else each.name
@@ -54,7 +54,7 @@ class Peers:
     """The cluster of a session: this task's name in it, and all tasks.
 
     Attributes:
-        fetch: of a cluster that only this session is in, and closes: starts to receive the value of a key in a step.
+        fetch: for a cluster that only this session uses, and closes: starts to receive the value of a key in a step.
     """
 
     task: str
@@ -62,7 +62,7 @@ class Peers:
     fetch: Callable[[int, str], asyncio.Future[Received]] | None
 
     def join(self, rendezvous: RemoteRendezvous, step_id: int) -> None:
-        """Have a step's rendezvous receive from the tasks of this cluster."""
+        """Make a step's rendezvous receive from the tasks of this cluster."""
         if self.fetch is not None:
             rendezvous.join(self.task, partial(self.fetch, step_id))
 
@@ -101,7 +101,7 @@ class WorkerSession(Host):
     # Graphs
 
     async def register(self, graph_def: Any) -> str:
-        """Plan a partition; the handle it is run by.
+        """Plan a partition; returns its handle.
 
         Raises:
             OpError: it is malformed, or cannot be planned.
@@ -122,10 +122,10 @@ class WorkerSession(Host):
         return self.new_planner(graph, self.bind).plan(signature(graph))
 
     def deregister(self, handle: str) -> None:
-        """Forget a graph; steps under way go on.
+        """Remove a graph; steps under way go on.
 
         Raises:
-            AbortedError: there is none of this handle.
+            AbortedError: no graph has this handle.
         """
         if self._executors.pop(handle, None) is None:
             raise _not_found(handle)
@@ -135,7 +135,7 @@ class WorkerSession(Host):
     async def run(
         self, message: Any, tensors: Sequence[Any], deadline: float | None, reply: Any
     ) -> list[Any]:
-        """Run a registered graph once, as a RunGraphRequest says; the values it wants received.
+        """Run a registered graph once, for a RunGraphRequest; returns the values to be received by the master.
 
         Raises:
             OpError: the step failed; its rendezvous is aborted.
@@ -144,13 +144,13 @@ class WorkerSession(Host):
         if executor is None:
             raise _not_found(message.graph_handle)
         if message.is_partial:
-            return await self._go_on(executor, message, tensors)
+            return await self._continue(executor, message, tensors)
         with self.steps.scope() as scope:
             step = self._entered(message.step_id)
             step.begin(self, scope.cancel)
             try:
                 return await self._run(executor, step.rendezvous, message, tensors, deadline, reply)
-            except BaseException as error:  # others may wait for values of a step that did not even begin
+            except BaseException as error:  # others may wait for values of a step that has not even begun
                 step.rendezvous.start_abort(error if isinstance(error, OpError) else _cancelled())
                 raise
             finally:
@@ -158,10 +158,10 @@ class WorkerSession(Host):
                 self._table.leave(step)
 
     def begin_at_once(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
-        """Begin a registered graph that is run for nothing but what it does; None: this is not the moment.
+        """Begin a registered graph for a request without options; None: it cannot begin synchronously.
 
         Raises:
-            AbortedError: there is none of this handle.
+            AbortedError: no graph has this handle.
         """
         executor = self._executors.get(message.graph_handle)
         if executor is None:
@@ -172,7 +172,7 @@ class WorkerSession(Host):
         step.begin(self)
 
         def over(came: list[Any] | OpError) -> Payload | OpError:
-            if isinstance(came, OpError):  # others may wait for values of a step that did not even begin
+            if isinstance(came, OpError):  # others may wait for values of a step that has not even begun
                 step.rendezvous.start_abort(came)
             step.over()
             self._table.leave(step)
@@ -189,7 +189,7 @@ class WorkerSession(Host):
         return answer
 
     def _entered(self, step_id: int) -> StepEntry:
-        """A step of this session, in whose cluster it receives values."""
+        """Enter a step of this session, and make it receive values from this session's cluster."""
         step = self._table.enter(step_id)
         if self._peers is not None:
             self._peers.join(step.rendezvous, step_id)
@@ -222,7 +222,7 @@ class WorkerSession(Host):
             rendezvous.send(each.name, tensor)
 
     def _check_own(self, keys: Sequence[str]) -> None:
-        """Refuse keys of what no device here sends.
+        """Refuse keys that no device here sends.
 
         Raises:
             InvalidArgumentError: one is malformed, or of another task.
@@ -235,8 +235,8 @@ class WorkerSession(Host):
 
     # Partial runs
 
-    async def _go_on(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
-        """Begin a partial run, or go on with it; whatever goes wrong with a call ends the run."""
+    async def _continue(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
+        """Begin a partial run, or continue it; any error of a call ends the run."""
         step_id = message.step_id
         entry = self._entered(step_id)
         step = self._open.get(step_id) or self._begin(executor, entry)
@@ -266,15 +266,15 @@ class WorkerSession(Host):
             await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous)))
 
     def _abandon(self, step_id: int) -> None:
-        """Cancel a partial run of which no further call will come."""
+        """Cancel a partial run to which no further call will come."""
         step = self._open.pop(step_id, None)
         if step is not None:
             step.stop()
 
-    # The end
+    # Close
 
     async def close(self, error: OpError | None = None) -> None:
-        """End the steps under way, with this error, and give everything back."""
+        """End the steps under way, with this error, and release all resources."""
         self.steps.cancel(error or AbortedError(f"worker session {self.session_handle!r} was deleted"))
         self.engine.stop_building()
         async with AsyncExitStack() as stack:

@@ -1,1 +1,1 @@
-"""The transport between two aioexec processes: frames on sockets of the loop."""
+"""The transport between two aioexec processes: frames on sockets of the event loop."""

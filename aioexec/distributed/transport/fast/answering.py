@@ -1,4 +1,4 @@
-"""The side of a connection of the fast path that answers."""
+"""The server side of a fast-path connection: receives calls and sends replies."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from aioexec.errors import (
 )
 
 _MOST_CALLS: Final = 10_000
-"""Calls of one connection at a time."""
+"""The most calls under way on one connection."""
 
 GREETING_SECONDS: Final = 5.0
-"""A connection that is not welcome after this long is closed."""
+"""Seconds until an unauthenticated connection is closed."""
 
 _MOST_UNSENT: Final = 1 << 20
-"""Bytes of small replies that wait because the other side does not read; then nothing is read from it either."""
+"""Bytes of small replies that may wait for the peer to read them; beyond that, nothing is read from the peer."""
 
 _GRAPHS: Final = frozenset(
     {"MasterService/CreateSession", "MasterService/ExtendSession", "WorkerService/RegisterGraph"}
@@ -48,15 +48,16 @@ _GRAPHS: Final = frozenset(
 
 
 class AnsweringConnection(Connection):
-    """The side that answers. Calls are tasks, or answers that need none; those of a lost connection are cancelled.
+    """The server side of a connection. Calls are tasks, or answers without a task; both are cancelled when the connection is
+    lost.
 
     Args:
-        peer: what the other side is called in `Call.peer`.
-        admits: why a greeting of this connection is refused, if it is.
-        token: what the other side must prove to know; None for nothing.
-        tasks, answers: sets that hold the connection's tasks and answers until they are over; their owner awaits them.
-        on_made: called when there is a connection: over TLS, when the other side has shaken hands.
-        on_welcome: called when the other side was admitted.
+        peer: the value of `Call.peer`.
+        admits: returns the error that refuses the peer's greeting, or None.
+        token: which the peer must prove to have; None: no proof is required.
+        tasks, answers: sets to which the connection adds its unfinished tasks and answers; their owner awaits them.
+        on_made: called when the connection is made: with TLS, after the handshake.
+        on_welcome: called when the peer is admitted.
         on_gone: called when the connection is lost.
 
     `_running` are the calls whose handlers run.
@@ -88,7 +89,7 @@ class AnsweringConnection(Connection):
         self._handlers = handlers
         self._admits = admits
         self._token = token
-        self._expected: tuple[bytes, bytes] | None = None  # what a proof is about, once there was a greeting
+        self._expected: tuple[bytes, bytes] | None = None  # the expected proof, once there was a greeting
         self._tasks = tasks
         self._answers = answers
         self._on_made = on_made
@@ -131,7 +132,7 @@ class AnsweringConnection(Connection):
             self._reason = event.reason
 
     def socket(self) -> socket.socket:
-        """The socket of the connection, which must be open; only for queries."""
+        """The socket of the connection, which must be open; for queries only."""
         assert self._transport is not None
         found: socket.socket = self._transport.get_extra_info("socket")
         return found
@@ -189,7 +190,7 @@ class AnsweringConnection(Connection):
             self._start(parts, handler)
 
     def _start(self, parts: Parts, handler: Handler) -> None:
-        """Run the handler; what does not wait is over, and answered, when this returns."""
+        """Run the handler; if it does not wait, the reply has been sent when this returns."""
         number = parts.call
         bounded = parts.timeout != math.inf
         deadline = self._loop.time() + parts.timeout if bounded else None
@@ -219,7 +220,7 @@ class AnsweringConnection(Connection):
         return payload_with(parts.values(), parts, described.request, described.sent, self._limits)
 
     def _is_answered(self, parts: Parts, answer: Answer) -> bool:
-        """Whether a reply that needs no task has left, or will when it is there."""
+        """Whether an answer was handled without a task: its reply was sent, or a callback will send it."""
         if answer.came is not None:
             return self._answered(parts.call, answer.came)
         if parts.timeout != math.inf:
@@ -237,7 +238,7 @@ class AnsweringConnection(Connection):
             task.add_done_callback(self._tasks.discard)
 
     def _answered(self, call: int, came: Payload | OpError) -> bool:
-        """Send what a handler has come to; False: that takes long."""
+        """Send the result of a handler; False if encoding it takes long, so that a task must do it."""
         if isinstance(came, OpError):
             self._running.pop(call, None)
             self._fail(call, came)
@@ -275,7 +276,7 @@ class AnsweringConnection(Connection):
     async def _serve(
         self, parts: Parts, handler: Handler, call: Call, reply: Awaitable[Payload] | None
     ) -> None:
-        """Have a handler reply, which was called if there is something to await, and send what it says."""
+        """Await a handler (`reply`, if it was called already) and send its reply."""
         if reply is None:
             described = METHODS[parts.method]
             request = payload_of(parts, described.request, described.sent, self._limits)
@@ -288,7 +289,7 @@ class AnsweringConnection(Connection):
             tensors = await written(payload.tensors)
             frame, stream = frames.reply(number, payload.message.SerializeToString(), tensors)
         except asyncio.CancelledError:
-            if number in self._running:  # else the caller has withdrawn the call, which cancelled it
+            if number in self._running:  # otherwise the caller cancelled the call
                 self._fail(number, CancelledError("the call was cancelled"))
             raise
         except Exception as error:

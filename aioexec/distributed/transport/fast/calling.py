@@ -1,4 +1,4 @@
-"""The side of a connection of the fast path that calls."""
+"""The client side of a fast-path connection: sends calls and receives replies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aioexec.in_thread import in_thread
 
 
 class _Pending(Protocol):
-    """Receives the result of a call: a future, or an object with these methods of one."""
+    """The receiver of a call's result: a future, or an object with these methods of one."""
 
     def done(self) -> bool: ...
     def set_result(self, result: Parts, /) -> None: ...
@@ -38,10 +38,10 @@ class _Pending(Protocol):
 
 
 class CallingConnection(Connection):
-    """The side that calls.
+    """The client side of a connection.
 
-    `_pending` are the calls without an answer, each with the receiver of its result, `_followed` those of them that are
-    followed, each with the parser of its notifications and the callback for them.
+    `_pending` are the calls without a reply, each with the receiver of its result; `_followed` are those with notifications,
+    each with their parser and callback.
     """
 
     def __init__(self, peer_name: str, limits: Limits, token: str | None = None) -> None:
@@ -52,15 +52,15 @@ class CallingConnection(Connection):
         self._followed: dict[int, tuple[Callable[[bytes], Any], Notify]] = {}
         self._token = token
         self._nonce = new_nonce()
-        self._is_proved = False  # whether the other side has proved that it knows the token
+        self._is_proved = False  # whether the peer has proved that it has the token
         self._welcome: Future[None] = self._loop.create_future()
 
     async def greet(self, listener: int) -> None:
-        """Name the listener that is meant, prove the token to each other if there is one, and wait for the welcome.
+        """Identify the intended listener, exchange proofs of the token if there is one, and wait for the welcome.
 
         Raises:
             UnavailableError: it is another listener, or it refuses.
-            UnauthenticatedError: it does not know the token.
+            UnauthenticatedError: the peer does not have the token.
         """
         assert self._transport is not None
         self._transport.write(frames.greeting(frames.VERSION, listener, self._nonce))
@@ -92,7 +92,7 @@ class CallingConnection(Connection):
     async def call(
         self, method: str, request: Payload, timeout: float | None, notify: Notify | None = None
     ) -> Payload:
-        """Make a call, and follow it if `notify` is given; see `transport.Channel`."""
+        """Make a call; with `notify`, receive its notifications; see `transport.Channel`."""
         described = METHODS[method]
         deadline = None if timeout is None else self._loop.time() + timeout
         message = request.message.SerializeToString()
@@ -123,7 +123,7 @@ class CallingConnection(Connection):
         return await payload_of(parts, described.response, described.received, self._limits)
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
-        """Make a call that needs no task; see `transport.Channel`."""
+        """Make a call without a task; see `transport.Channel`."""
         if self._is_paused or not self.is_open or any(map(takes_long_to_write, request.tensors)):
             return None
         call = self._last_call = self._last_call + 1

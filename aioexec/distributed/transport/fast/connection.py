@@ -1,11 +1,11 @@
-"""Connections of the fast path: what both sides share, on a transport of the loop. See `fast.calling` and `fast.answering`.
+"""Connections of the fast path: the common base of both sides, an asyncio protocol. See `fast.calling` and `fast.answering`.
 
-Writing: a frame is one write. Large parts go out in chunks, as many a turn of the loop as keep it free, and none while the
-transport has enough to send: so a peer that does not read costs no memory here. The answering side also reads nothing while its
-replies are not taken; the calling side always reads, so the two never wait for each other.
+Writing: a frame is one write. Large parts are written in chunks, a bounded number of bytes per loop iteration, and only while
+the transport accepts more: a peer that does not read costs no memory here. The server side also stops reading while the peer
+does not read its replies; the client side always reads, so the two never wait for each other.
 
-The arrays of a call are read until it is over. After a cancelled call the transport may still read a chunk of them; what it
-reads then has no effect, because the other side receives the cancellation before it has all of the request.
+The arrays of a call are read until the call is done. After a cancelled call the transport may still read a chunk of them; this
+is harmless, because the peer receives the cancellation before the end of the request.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from aioexec.formats.protos import TensorProto
 from aioexec.in_thread import in_thread
 
 _BYTES_A_TURN: Final = 1 << 20
-_LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and not worth counting
+_LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and are not counted
 _MOST_WAITING: Final = 1 << 19
-"""Bytes that wait in the transport before it says that it has enough."""
+"""Bytes in the transport's buffer from which on it calls `pause_writing`."""
 
 _FAREWELL_SECONDS: Final = 1.0
-"""How long a connection that ends may take to send what it has."""
+"""Seconds that a closing connection may take to send its buffer."""
 
 
 class _Signal:
@@ -63,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
     """The base of both sides.
 
     Args:
-        peer_name: for messages, "host:port" of the other side.
+        peer_name: "host:port" of the peer, for messages.
     """
 
     def __init__(self, peer_name: str, reader: Reader) -> None:
@@ -72,29 +72,29 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outbox = Outbox()
-        self._is_paused = False  # the transport has enough to send
-        self._held: list[bytes] = []  # frames that leave together: what events have made, or what a turn has
-        self._is_reading = False  # events are acted on: frames are held until that is over
+        self._is_paused = False  # the transport has called `pause_writing`
+        self._held: list[bytes] = []  # frames to write together, of the current events or loop iteration
+        self._is_reading = False  # events are being handled: frames are held until that is done
         self._holding: asyncio.Handle | None = (
-            None  # sends them; set while a turn lasts in which a frame has left
+            None  # writes them; set for the rest of an iteration in which a frame was written
         )
         self._pumping: asyncio.Handle | None = None
-        self._turn: asyncio.Handle | None = None  # ends the turn in which `_taken` bytes of chunks were read
+        self._turn: asyncio.Handle | None = None  # ends an iteration that has read `_taken` bytes
         self._taken = 0
-        self._farewell: asyncio.Handle | None = None  # cuts a connection that has ended
-        self._resumed = _Signal()  # the transport wants more
+        self._farewell: asyncio.Handle | None = None  # aborts a connection that is closing
+        self._resumed = _Signal()  # the transport has called `resume_writing`
         self._emptied = _Signal()  # all large parts are written
-        self._reason = ""  # why the connection ends, if that is known before it does
+        self._reason = ""  # the reason of the end of the connection, if known beforehand
         self.lost: Future[None] = self._loop.create_future()
         """A future that is done when the connection is closed."""
 
     @property
     def is_open(self) -> bool:
-        """Whether calls may travel."""
+        """Whether calls can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are no subclasses
         self._transport.set_write_buffer_limits(high=_MOST_WAITING)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -114,10 +114,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._write_held()
                 self._holding = self._loop.call_soon(self._send_held)
         if nbytes >= _LARGE_READ:
-            self._pace(nbytes)
+            self._limit_reading(nbytes)
 
-    def _pace(self, count: int) -> None:
-        """Read no more in this turn of the loop than it bears: uvloop would go on for as long as there is something."""
+    def _limit_reading(self, count: int) -> None:
+        """Bound the bytes read in one loop iteration: uvloop would read as long as there is input."""
         if self._turn is None:
             self._turn = self._loop.call_soon(self._turn_ended)
             self._taken = 0
@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     async def _ready_to_write(self, deadline: float | None) -> None:
-        """Wait for the transport to want more, once: when the caller continues, other calls may have filled it again."""
+        """Wait until the transport has resumed writing, once: other calls may fill it again before the caller continues."""
         try:
             async with asyncio.timeout_at(deadline):
                 if self._is_paused and self.is_open:
@@ -163,10 +163,10 @@ class Connection(asyncio.BufferedProtocol):
             await self._emptied.wait()
 
     def _send(self, call: int, frame: bytes, stream: frames.Stream) -> None:
-        """Write a frame, and have what belongs to it follow.
+        """Write a frame, and queue the large parts that follow it.
 
-        What the other side has sent is answered by one write. Else the first frame of a turn of the loop leaves at once, the
-        others together when the turn ends: to write costs more than to make a frame, on both sides.
+        Frames made while input is handled are written together. Otherwise the first frame of a loop iteration is written at
+        once, the others together at its end: a write costs more than a frame, on both sides.
         """
         if self._is_reading or self._holding is not None:
             self._held.append(frame)
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._pump()
 
     def _send_now(self, frame: bytes) -> None:
-        """Write the first frame of a turn, after those that are held."""
+        """Write a frame at once, after those that are held; further ones of this iteration are held."""
         assert self._transport is not None
         self._write_held()
         self._transport.write(frame)
@@ -190,13 +190,13 @@ class Connection(asyncio.BufferedProtocol):
             self._write_held()
 
     def _write_held(self) -> None:
-        """Frames leave before what is written next."""
+        """Write the held frames, which precede the next write."""
         if self._held and self._transport is not None:
             held, self._held = self._held, []
             self._transport.write(held[0] if len(held) == 1 else b"".join(held))
 
     def _pump(self) -> None:
-        """Write chunks, as many as one turn of the loop bears."""
+        """Write chunks, up to the limit of one loop iteration."""
         self._pumping = None
         assert self._transport is not None
         self._write_held()
@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
             self._emptied.give()
 
     def end(self, reason: str) -> None:
-        """Say why, and close the connection."""
+        """Send the reason, and close the connection."""
         if self.is_open:
             assert self._transport is not None
             self._reason = self._reason or reason
@@ -223,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
             self._farewell = self._loop.call_later(_FAREWELL_SECONDS, self.abort)
 
     def abort(self) -> None:
-        """Close the connection at once, with what is not sent."""
+        """Close the connection at once, and discard unsent data."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -244,13 +244,13 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
-    """The payload that has arrived, as the other side has given it."""
+    """The payload of a request or reply that has arrived completely."""
     values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
     return payload_with(values, parts, kind, field, limits)
 
 
 def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
-    """The payload that has arrived, with the values of its tensors."""
+    """The payload of a request or reply that has arrived completely, with the decoded values of its tensors."""
     data = bytes(parts.message)
     try:
         message = kind.FromString(data)
@@ -264,7 +264,7 @@ def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, l
 
 
 async def written(tensors: Sequence[Any]) -> list[Written]:
-    """Tensors as they travel; what takes long is done off the loop."""
+    """Encode tensors; expensive ones off the loop."""
     if any(map(takes_long_to_write, tensors)):
         return [
             await in_thread(write, each) if takes_long_to_write(each) else write(each) for each in tensors

@@ -1,4 +1,4 @@
-"""The contents of the frames of the fast path, parsed; see `fast.frames`."""
+"""Parsed frames of the fast path; see `fast.frames`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aioexec.errors import OpError
 
 @dataclass(slots=True)
 class Greeting:
-    """The first frame of a connection: which protocol version and listener the client wants."""
+    """The first frame of a connection: the protocol version and the intended listener."""
 
     version: int
     listener: int
@@ -23,7 +23,7 @@ class Greeting:
 
 @dataclass(slots=True)
 class Challenge:
-    """The listener proves that it knows the token, and asks for the same."""
+    """The server's proof that it has the token, and the request for the client's."""
 
     nonce: bytes
     proof: bytes
@@ -31,19 +31,19 @@ class Challenge:
 
 @dataclass(slots=True)
 class Proof:
-    """The client's proof that it knows the token."""
+    """The client's proof that it has the token."""
 
     proof: bytes
 
 
 @dataclass(slots=True)
 class Welcome:
-    """Calls may travel."""
+    """The client is admitted: calls may follow."""
 
 
 @dataclass(slots=True)
 class Closing:
-    """The connection will end."""
+    """The connection is about to close."""
 
     reason: str
 
@@ -66,19 +66,19 @@ class Cancel:
 
 
 class Parts:
-    """A request or reply that is complete, or was refused.
+    """A complete request or reply, or one that was refused.
 
-    What few have is left to the class, because one is made of every frame.
+    Fields that are rarely set are class attributes, since every frame makes an instance.
 
     Attributes:
         method: of a request; "" for a reply.
-        timeout: seconds left for a request, infinite for no bound.
-        refused: why it is not what was sent; message and tensors are void then.
-        is_notification: whether it is a notification, which is sent before the reply.
-        tensors: arrays, None for what stayed in the message, and each `Tensor` that `values` has to make an array of.
-        are_read: whether there is none of the latter.
-        takes_long: whether `values` is better called off the loop.
-        missing: of those announced, what did not come yet, in order.
+        timeout: seconds left for a request, infinite if unbounded.
+        refused: the error with which it was refused; message and tensors are void then.
+        is_notification: whether it is a notification, which precedes the reply.
+        tensors: arrays, None for tensors that stayed in the message, and each `Tensor` that `values` has to decode.
+        are_read: whether no `Tensor` is among them.
+        takes_long: whether `values` should be called off the loop.
+        missing: the announced parts that have not arrived yet, in order.
     """
 
     message: Any = b""
@@ -95,7 +95,7 @@ class Parts:
         self.tensors: list[Any] = []
 
     def values(self) -> list[Array | None]:
-        """The tensors as arrays, None for what stayed in the message.
+        """The tensors as arrays, None for those that stayed in the message.
 
         Raises:
             DataLossError: strings whose lengths do not fit their bytes.

@@ -1,17 +1,17 @@
-"""The protocol of the fast path: frames and their reader. Bytes in, events out; no sockets, no clock.
+"""The protocol of the fast path: frames and their parser. Bytes in, events out; no sockets, no clock.
 
-A frame is a head (length of what follows, kind, number of the call) and a body:
+A frame is a head (length of the body, kind, number of the call) and a body:
 
-    GREETING  client: version, which listener is meant, random bytes    WELCOME       server: nothing
+    GREETING  client: version, intended listener, random bytes          WELCOME       server: nothing
     PROOF     client: proof, after a CHALLENGE                          CHALLENGE     server: random bytes, proof (see `proofs`)
     REQUEST   client: seconds left, method, parts                       REPLY         server: parts
     CANCEL    client: nothing                                           FAILURE       server: code, message, payloads
                                                                         NOTIFICATION  server: parts, all of them small
     CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
-    CLOSING   either: why the connection will end
+    CLOSING   either: the reason for closing the connection
 
-The *parts* are a message, and the tensors that belong into it. Small parts are in the frame itself; large ones are announced
-in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls are sent between them.
+The *parts* are a message, and its tensors. Small parts are in the frame itself; large ones are announced in it and follow in
+chunks, in order, so that chunks of several calls may be interleaved and small calls are sent between them.
 
 A well-formed call that is too large (`Limits`) is refused, and its chunks are skipped. Malformed input raises DataLossError and
 ends the connection. Memory for a part is allocated after its length was checked, and filled by the socket itself.
@@ -42,14 +42,14 @@ CHUNK, CLOSING, NOTIFICATION, CHALLENGE, PROOF = range(7, 12)
 
 CHUNK_BYTES: Final = 1 << 18
 INLINE_BYTES: Final = 1 << 16
-"""Parts of no more stand in the frame, as long as all together are not many more."""
+"""Parts up to this size are in the frame, as long as their total is limited."""
 
 MOST_FRAME: Final = 1 << 23
-"""The longest body of any frame but a chunk, which may be as long as `MOST_CHUNK`."""
+"""The longest body of a frame; that of a chunk is `MOST_CHUNK`."""
 MOST_CHUNK: Final = 1 << 20
 
 MOST_TENSORS: Final = 1 << 15
-"""Tensors of one call: those of a frame are read at once."""
+"""The most tensors of a call: those of a frame are parsed in one go."""
 
 BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, NOTIFICATION})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
@@ -114,14 +114,14 @@ def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -
         for url, value in payloads.items()
         for piece in (_PAYLOAD.pack(len(url.encode()), len(value)), url.encode(), value)
     ]
-    text = message.encode(errors="replace")[:_MOST_TEXT]  # file names may be no text
+    text = message.encode(errors="replace")[:_MOST_TEXT]  # file names may be invalid text
     return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *said)
 
 
 def request(
     call: int, timeout: float, method: str, message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
-    """The frame of a request, and what follows it in chunks."""
+    """The frame of a request, and the buffers to send in chunks after it."""
     first = _unbounded(method) if timeout == inf else _named(method, timeout)
     return _with_parts(REQUEST, call, first, message, tensors)
 
@@ -133,20 +133,20 @@ def _named(method: str, timeout: float) -> bytes:
 
 @lru_cache
 def _unbounded(method: str) -> bytes:
-    """The bytes with which almost all requests begin."""
+    """The first bytes of a request without timeout; most requests have none."""
     return _named(method, inf)
 
 
 def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
-    """The frame of a reply, and what follows it in chunks."""
+    """The frame of a reply, and the buffers to send in chunks after it."""
     return _with_parts(REPLY, call, b"", message, tensors)
 
 
 def notification(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
-    """The frame of a notification, which is sent before the reply.
+    """The frame of a notification, which precedes the reply.
 
     Raises:
-        InternalError: it is too large for that.
+        InternalError: it does not fit one frame.
     """
     frame, stream = _with_parts(NOTIFICATION, call, b"", message, tensors)
     if stream:
@@ -176,7 +176,7 @@ def _parted(pieces: list[Any]) -> tuple[list[Any], Stream]:
     for place, piece in enumerate(pieces[3:]):
         if place % 2:  # a header
             inline.append(piece)
-        elif len(piece) <= INLINE_BYTES and len(piece) <= room:  # writer and reader count alike
+        elif len(piece) <= INLINE_BYTES and len(piece) <= room:  # writer and reader must agree on this
             inline.append(piece)
             room -= len(piece)
         else:
@@ -197,12 +197,12 @@ def _frame(kind: int, call: int, *pieces: bytes) -> bytes:
 
 
 class _Layout(NamedTuple):
-    """The layout of a short frame that contains all its parts: a message, and one tensor at most.
+    """The layout of a short frame that contains all its parts: a message, and at most one tensor.
 
     Attributes:
-        lengths: what stands before the message.
-        end: where the message ends.
-        header: of the tensor, which follows, and what that says, if there is one.
+        lengths: the bytes before the message.
+        end: the position after the message.
+        header: of the tensor that follows, and its decoded form, if there is one.
     """
 
     lengths: bytes
@@ -212,17 +212,17 @@ class _Layout(NamedTuple):
 
 
 class Reader:
-    """Reads frames: the connection puts bytes into `buffer()`, passes their number to `received`, and gets events.
+    """Parses frames: the connection fills `buffer()`, passes the number of bytes to `received`, and gets events.
 
-    Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
-    gathered in `_scratch`, of which `_start` to `_end` is not read yet. `incoming` are the calls of which parts are missing.
-    `_layouts` are those of short frames that came, by where their parts begin and by length: steps repeat them. There are none
-    where so little may be too much (`_is_narrow`).
+    State: either the rest of a chunk is expected, which goes to its part (`_chunk`) or is discarded (`_skip` bytes), or frames
+    are collected in `_scratch`, of which `_start` to `_end` is not parsed yet. `incoming` are the calls with missing parts.
+    `_layouts` caches the layouts of short frames, by the position of their parts and by length, since steps repeat them; it is
+    unused if a limit is so low that short frames could exceed it (`_is_narrow`).
 
     Args:
-        most_message_bytes, most_tensor_bytes: how many a message and a tensor may have.
-        expected: calls whose replies are awaited; those of others are let pass.
-        most_of: how many bytes the message of a method may have, where it is another number.
+        most_message_bytes, most_tensor_bytes: the limits of a message and of a tensor.
+        expected: calls whose replies are awaited; other replies are skipped.
+        most_of: the limits of messages of methods with another limit.
     """
 
     def __init__(
@@ -256,14 +256,14 @@ class Reader:
         return self._scratch[self._end :] if self._end else self._scratch
 
     def forget(self, call: int) -> None:
-        """Let what else comes of a call pass."""
+        """Skip the remaining parts of a call."""
         self.incoming.pop(call, None)
 
     def received(self, count: int) -> list[Event]:
         """Parse the bytes that are in `buffer()` now.
 
         Raises:
-            DataLossError: nothing that this language knows.
+            DataLossError: they violate the protocol.
         """
         events: list[Event] = []
         if self._chunk is None and not self._skip:
@@ -299,7 +299,7 @@ class Reader:
                 return
             body: Bytes = scratch[begin:end]
             if length <= _SHORT:
-                body = bytes(body)  # of which pieces cost less
+                body = bytes(body)  # slices of bytes are cheaper
             event = (self._read_parts_of if kind in _WITH_PARTS else _read_frame)(kind, call, body)
             if event is not None:
                 events.append(event)
@@ -311,7 +311,7 @@ class Reader:
             self._make_room(_HEAD_BYTES)
 
     def _make_room(self, needed: int) -> None:
-        """Have what is not read yet at the front of a scratch that holds what is needed."""
+        """Move the unparsed bytes to the front of a scratch of at least `needed` bytes."""
         most = MOST_FRAME if self.kinds is not _BEFORE_WELCOME else _SCRATCH - _HEAD_BYTES
         if needed - _HEAD_BYTES > most:
             raise DataLossError(f"a frame of {needed - _HEAD_BYTES} bytes: expected at most {most}")
@@ -323,7 +323,7 @@ class Reader:
         self._scratch[: len(left)] = left
 
     def _read_parts_of(self, kind: int, call: int, body: Bytes) -> Parts | None:
-        """Read the frame of a message; return it if nothing of it is missing."""
+        """Parse the frame of a message; return it if it is complete."""
         if kind == REQUEST:
             timeout, at = _REQUEST.unpack_from(body)
             at += _REQUEST.size
@@ -368,7 +368,7 @@ class Reader:
         room = _MOST_INLINE
         if length <= INLINE_BYTES:
             end = begin + length
-            parts.message = bytes(body[begin:end])  # what is missing is noticed below
+            parts.message = bytes(body[begin:end])  # a short message is detected below
             room -= length
         else:
             end = begin
@@ -382,7 +382,7 @@ class Reader:
             self._remember(parts, body, at, end)
 
     def _read_tensors(self, parts: Parts, count: int, body: Bytes, at: int, room: int) -> int:
-        """Read the tensors of a frame in which so many bytes may stand; return where they end."""
+        """Parse the tensors of a frame, of which `room` bytes may be inline; return the position after them."""
         for _ in range(count):
             small = read_small(body, at, min(room, self._most_tensor_bytes))
             if small is not None:
@@ -409,7 +409,7 @@ class Reader:
         return at
 
     def _remember(self, parts: Parts, body: bytes, at: int, end: int) -> None:
-        """Frames of this length are likely to be of this layout."""
+        """Cache the layout of a frame for frames of the same length."""
         if self._is_narrow:
             return
         tensor = parts.tensors[0] if parts.tensors else None

@@ -1,4 +1,4 @@
-"""Large parts of a connection of the fast path on their way out, in chunks."""
+"""The queue of large parts to be sent on a connection of the fast path, in chunks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aioexec.distributed.transport.fast import frames as frames
 
 
 class Outbox:
-    """Large parts on their way out: each call's in order, the calls in turn, so that none waits for another's end."""
+    """The queue of large parts: the parts of a call in order, calls round-robin, so that no call waits for another's end."""
 
     def __init__(self) -> None:
         self._turns: deque[tuple[int, deque[memoryview]]] = deque()
@@ -17,15 +17,15 @@ class Outbox:
         return len(self._turns)
 
     def add(self, call: int, stream: frames.Stream) -> None:
-        """The parts that follow a call's frame."""
+        """Queue the parts that follow a call's frame."""
         self._turns.append((call, deque(stream)))
 
     def drop(self, call: int) -> None:
-        """Send no more of a call, if there is any."""
+        """Discard the queued parts of a call, if there are any."""
         self._turns = deque(each for each in self._turns if each[0] != call)
 
     def next(self) -> tuple[bytes, memoryview]:
-        """The head of the next chunk, and its bytes."""
+        """Remove the next chunk; returns its head and its bytes."""
         call, parts = self._turns.popleft()
         part = parts.popleft()
         chunk = part[: frames.CHUNK_BYTES]

@@ -1,6 +1,6 @@
-"""Sockets of the fast path: a TCP port for all clients, and beside it a local socket for the processes of this machine.
+"""Sockets of the fast path: a TCP port for all clients, and a Unix socket for the processes of this machine.
 
-Between two processes of one machine a local socket costs about half of what TCP does. Its name is abstract: it has no file and
+Between two processes of one machine a Unix socket costs about half of what TCP does. Its name is abstract: it has no file and
 ends with the socket, and only processes in the same network namespace can connect to it.
 """
 
@@ -18,15 +18,15 @@ _HAS_NAMES: Final = sys.platform == "linux"
 _MOST_CONNECTING: Final = 128
 
 
-def bound_here(number: int) -> socket.socket | None:
-    """A socket that listens for processes of this machine which know its number; None: there is no such thing here."""
+def local_socket(number: int) -> socket.socket | None:
+    """A listening Unix socket, named by this number; None if the system has no abstract sockets."""
     return _socket_here(lambda each: _listening(each, _name(number)))
 
 
-def connected_here(number: int) -> socket.socket | None:
-    """A socket connected to the local socket of a trusted user; None: there is none, or it accepts no connection now.
+def local_connection(number: int) -> socket.socket | None:
+    """A socket connected to the Unix socket of a trusted user; None if there is none, or it accepts no connection now.
 
-    The name is not protected: any process may listen at it. The system reports whose process it is (see `peer_users`).
+    The name is not protected: any process may listen at it. The system reports its owner (see `peer_users`).
     """
     made = _socket_here(lambda each: each.connect(_name(number)))
     if made is not None and not admits_local(made.fileno()):
@@ -58,11 +58,11 @@ def _listening(made: socket.socket, address: Any) -> None:
     made.setblocking(False)
 
 
-def bound_at(host: str) -> socket.socket:
-    """A socket that listens at a free port of an interface.
+def listening_socket(host: str) -> socket.socket:
+    """A listening socket at a free port of an interface.
 
     Raises:
-        UnavailableError: the interface cannot be listened at.
+        UnavailableError: cannot listen at the interface.
     """
     try:
         found: list[Any] = socket.getaddrinfo(

@@ -1,7 +1,9 @@
-"""Tensors as bytes between aioexec processes: a header of dtype, dims and length, and the elements as they lie in memory.
+"""The encoding of tensors between aioexec processes: a header of dtype, dims and length, then the elements as they are in
+memory.
 
-Numbers are little-endian, in rows. Strings are written as TensorFlow's bundles do: the length of each as a varint, then their
-bytes one after another. A tensor that stays in the message (a resource handle, a variant) has a header of dtype 0 and no bytes.
+Numbers are little-endian, in row-major order. Strings are encoded as in TensorFlow's bundles: the length of each as a varint,
+then their bytes one after another. A tensor that stays in the message (a resource handle, a variant) has a header of dtype 0
+and no bytes.
 
 A header is untrusted input: `Tensor.read` checks it before anything is allocated.
 """
@@ -23,16 +25,16 @@ from aioexec.errors import DataLossError, GraphTypeError, ResourceExhaustedError
 Array = npt.NDArray[Any]
 
 MANY_STRINGS: Final = 4096
-"""Writing or reading so many elements of a string tensor takes a millisecond; more are processed off the loop."""
+"""Encoding or decoding so many strings takes a millisecond; more are processed off the loop."""
 
 SMALL: Final = 1 << 15
-"""Tensors of numbers of no more bytes are brought into their form, and out of it, by one copy."""
+"""Numeric tensors up to this many bytes are encoded and decoded by one copy."""
 
 _ABSENT: Final = 0  # DT_INVALID
 _MOST_DIMS: Final = 64  # numpy's
 _MOST_ADDRESSABLE: Final = (1 << 63) - 1
 _STRING_BYTES: Final = (
-    41  # of memory for an element, beside its bytes: a pointer and the header of a bytes object
+    41  # of memory per element besides its bytes: a pointer and the header of a bytes object
 )
 _HEADER: Final = Struct("<BBQ")  # dtype, number of dims, bytes
 _DIMS: Final = tuple(Struct(f"<{rank}q") for rank in range(_MOST_DIMS + 1))
@@ -40,13 +42,11 @@ _SOON_COPIED: Final = 1 << 17  # bytes
 
 _MOST_REMEMBERED: Final = 1024
 _headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
-"""Headers of recently written tensors of numbers, which are mostly the same in every step."""
+"""Headers of recently written numeric tensors, which are mostly the same in every step."""
 _known: dict[bytes, tuple[tuple[int, ...], np.dtype[Any]]] = {}
-"""The reverse: shape and dtype by the header of a small tensor of numbers, after it was checked."""
+"""The reverse: shape and dtype by the checked header of a small numeric tensor."""
 
-_NUMBERS: dict[
-    np.dtype[Any], int
-] = {}  # DataType numbers of the dtypes seen: looking one up by the rules is slower
+_NUMBERS: dict[np.dtype[Any], int] = {}  # DataType numbers by dtype: as_dtype is slower
 _DTYPES: dict[int, DType] = {}  # the reverse, of the dtypes that are sent
 
 
@@ -77,13 +77,13 @@ def _number_of(dtype: np.dtype[Any]) -> int:
 
 
 Written = tuple[bytes, Any]
-"""A tensor as it travels: its header, and its elements as bytes, which share its memory where that is possible."""
+"""An encoded tensor: its header, and its elements as bytes, which share its memory if possible."""
 
 _ABSENT_TENSOR: Final = _HEADER.pack(_ABSENT, 0, 0), b""
 
 
 def takes_long_to_write(tensor: Any) -> bool:
-    """Whether `write` is better called off the loop."""
+    """Whether `write` should be called off the loop."""
     if not isinstance(tensor, np.ndarray) or tensor.nbytes <= SMALL:
         return False
     if tensor.dtype.kind in "OSU":
@@ -92,7 +92,7 @@ def takes_long_to_write(tensor: Any) -> bool:
 
 
 def write(tensor: Any) -> Written:
-    """Bring a tensor into the form in which it travels."""
+    """Encode a tensor."""
     if tensor is None:
         return _ABSENT_TENSOR
     array = np.asarray(tensor)
@@ -119,25 +119,26 @@ def write(tensor: Any) -> Written:
 
 @dataclass(slots=True)
 class Tensor:
-    """A tensor that arrives.
+    """A tensor that is being received.
 
     Attributes:
-        memory: where its bytes go; empty until `allocate`.
+        memory: the buffer for its bytes; empty until `allocate`.
     """
 
     dtype: DType
     shape: tuple[int, ...]
     length: int
     memory: Any = b""
-    array: Array | None = None  # the memory of numbers, as what it will be
+    array: Array | None = None  # the memory of a numeric tensor, as an array
 
     @staticmethod
     def read(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Tensor | None, int]:
-        """Read a header from a frame; return it and where it ends, None for what stays in the message.
+        """Parse a header in a frame; return the tensor (None for one that stays in the message) and the position after the
+        header.
 
         Raises:
             DataLossError: it is malformed.
-            ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is right.
+            ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is valid.
         """
         number, rank, length = _HEADER.unpack_from(frame, at)
         begin, at = at, at + _HEADER.size
@@ -172,10 +173,10 @@ class Tensor:
             )
 
     def allocate(self) -> None:
-        """Have memory for the bytes.
+        """Allocate memory for the bytes.
 
         Raises:
-            ResourceExhaustedError: there is none.
+            ResourceExhaustedError: not enough memory.
         """
         if not self.dtype.size:
             self.memory = memory_of(self.length)
@@ -187,7 +188,7 @@ class Tensor:
         self.memory = self.array.reshape(-1).view(np.uint8).data
 
     def fill(self, frame: bytes | memoryview, at: int) -> None:
-        """Take the elements that stand in a frame, all of them.
+        """Copy the elements from a frame that contains all of them.
 
         Raises:
             DataLossError: the frame ends before.
@@ -201,7 +202,7 @@ class Tensor:
 
     @property
     def takes_long(self) -> bool:
-        """Whether `value` is better called off the loop."""
+        """Whether `value` should be called off the loop."""
         return not self.dtype.size and math.prod(self.shape) > MANY_STRINGS
 
     def value(self) -> Array:
@@ -212,14 +213,14 @@ class Tensor:
         """
         if self.array is None:
             return _read_strings(self.memory, self.shape)
-        if self.dtype is bool_:  # a byte that is neither 0 nor 1 is no bool that numpy could bear
+        if self.dtype is bool_:  # NumPy misbehaves for bools that are neither 0 nor 1
             raw = self.array.view(np.uint8)
             np.minimum(raw, 1, out=raw)
         return self.array
 
 
 def read_small(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Array, int] | None:
-    """Read a tensor whose header is known and whose elements stand behind it; return it and where it ends."""
+    """Parse a tensor with a cached header and inline elements; return it and the position after it, None if it is neither."""
     _, rank, length = _HEADER.unpack_from(frame, at)
     begin = at + _HEADER.size + 8 * rank
     known = _known.get(bytes(frame[at:begin]))
@@ -229,10 +230,10 @@ def read_small(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Arr
 
 
 def memory_of(length: int) -> memoryview:
-    """So many bytes of memory.
+    """Allocate a buffer.
 
     Raises:
-        ResourceExhaustedError: there is none.
+        ResourceExhaustedError: not enough memory.
     """
     try:
         return np.empty(length, np.uint8).data

@@ -1,4 +1,4 @@
-"""Connecting and listening on the fast path, on sockets of the loop."""
+"""Connecting and listening on the fast path."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from aioexec.distributed.transport.fast import frames as frames
 from aioexec.distributed.transport.fast.answering import GREETING_SECONDS, AnsweringConnection
 from aioexec.distributed.transport.fast.calling import CallingConnection
 from aioexec.distributed.transport.fast.events import Greeting
-from aioexec.distributed.transport.fast.sockets import bound_at, bound_here, connected_here
+from aioexec.distributed.transport.fast.sockets import listening_socket, local_connection, local_socket
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Handlers
 from aioexec.errors import FailedPreconditionError, OpError, PermissionDeniedError, UnavailableError
 from aioexec.in_thread import in_thread
 
 _FAREWELL_SECONDS: Final = 0.2
-"""How long a connection that ends may take to send what it has; then it is cut."""
+"""Seconds that a closing connection may take to send its buffer; then it is aborted."""
 
 
-_MOST_UNKNOWN: Final = 512
-"""Connections that are not welcome yet; one more, and the oldest of them is closed."""
+_MOST_UNAUTHENTICATED: Final = 512
+"""The most unauthenticated connections; beyond that, the oldest of them is closed."""
 
 
 async def connect(
@@ -39,26 +39,26 @@ async def connect(
     limits: Limits,
     context: ssl.SSLContext | None,
 ) -> CallingConnection:
-    """Connect to a listener, which must be the one that is meant.
+    """Connect to a listener, identified by its number.
 
-    A listener of this machine is reached by its local socket, if that belongs to this user or root.
+    A listener of this machine is reached by its Unix socket, if that belongs to this user or root.
 
     Raises:
         UnavailableError: no listener is at the address, or another one than was meant.
-        UnauthenticatedError: the listener does not know the token.
+        UnauthenticatedError: the listener does not have the token.
     """
     name, loop = f"{host}:{port}", asyncio.get_running_loop()
 
     def made() -> CallingConnection:
         return CallingConnection(name, limits, security.token)
 
-    here = connected_here(listener) if context is None and await _is_here(host) else None
+    here = local_connection(listener) if context is None and await _is_this_machine(host) else None
     try:
         if here is None:
             _, connection = await loop.create_connection(made, host, port, ssl=context)
         else:
             _, connection = await loop.create_unix_connection(made, sock=here)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # including ssl.SSLError
         raise UnavailableError(f"cannot connect to {name}: {error}") from error
     try:
         await connection.greet(listener)
@@ -68,7 +68,7 @@ async def connect(
     return connection
 
 
-async def _is_here(host: str) -> bool:
+async def _is_this_machine(host: str) -> bool:
     """Whether a host is this machine."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
@@ -85,11 +85,11 @@ def _is_of_trusted_user(connected: socket.socket) -> bool:
 
 
 class FastListener:
-    """Listens for connections at a port of its own, `port`, which is known once it was started, and on this machine.
+    """Listens for connections at a port of its own, `port`, known after `start`, and on a Unix socket.
 
     Args:
         host: the interface, an address or a name.
-        number: which listener this is, among all there ever were.
+        number: a random number that identifies this listener.
     """
 
     def __init__(
@@ -110,26 +110,24 @@ class FastListener:
         self.port = 0
         self._servers: list[asyncio.Server] = []
         self._connections: set[AnsweringConnection] = set()
-        self._unknown: dict[
-            AnsweringConnection, None
-        ] = {}  # connections that were not admitted yet, oldest first
-        self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
+        self._unknown: dict[AnsweringConnection, None] = {}  # unauthenticated connections, oldest first
+        self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are done
         self._answers: set[Answer] = set()  # of calls without a task
         self._peers = count(1)
         self._is_stopped = False
 
     async def start(self) -> None:
-        """Take connections from now on.
+        """Begin to accept connections.
 
         Raises:
-            UnavailableError: the interface cannot be listened at.
+            UnavailableError: cannot listen at the interface.
         """
         context = None
         if self._security.serves_tls:
             context = await in_thread(self._security.listening_context)
-        bound = bound_at(self._host)
+        bound = listening_socket(self._host)
         self.port = bound.getsockname()[1]
-        here = bound_here(self.number) if context is None else None
+        here = local_socket(self.number) if context is None else None
         loop = asyncio.get_running_loop()
         try:
             within = None if context is None else GREETING_SECONDS
@@ -165,9 +163,9 @@ class FastListener:
     def _is_made(self, connection: AnsweringConnection) -> None:
         self._connections.add(connection)
         if self._is_stopped:
-            connection.abort()  # it was shaking hands
+            connection.abort()  # during the TLS handshake
         self._unknown[connection] = None
-        if len(self._unknown) > _MOST_UNKNOWN:
+        if len(self._unknown) > _MOST_UNAUTHENTICATED:
             oldest = next(iter(self._unknown))
             del self._unknown[oldest]
             oldest.abort()
@@ -191,7 +189,7 @@ class FastListener:
             self._on_peer_gone(connection.peer)
 
     async def stop(self, grace: float | None = None) -> None:
-        """Take no more calls, wait for those under way, cancel what is left after `grace` seconds."""
+        """Stop taking calls, wait for those under way, and cancel the rest after `grace` seconds."""
         self._is_stopped = True
         servers, self._servers = self._servers, []
         for each in servers:
@@ -218,7 +216,7 @@ class FastListener:
             await connection.flush()
 
     async def _part(self) -> None:
-        """End what is left, and wait for it."""
+        """Cancel the remaining calls and close the connections, and wait for them."""
         for connection in list(self._connections):
             connection.end("the server is shutting down")
         lost = [connection.lost for connection in self._connections]
@@ -232,7 +230,7 @@ class FastListener:
         await self._until_over()
 
     async def _until_over(self) -> None:
-        """Wait for all calls; an answer that comes may need a task to be sent."""
+        """Wait for all calls; a finished answer may need a task to be sent."""
         while under_way := [*self._tasks, *[answer.over() for answer in self._answers]]:
             await asyncio.wait(under_way)
 

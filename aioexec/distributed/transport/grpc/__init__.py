@@ -1,7 +1,7 @@
-"""Calls over gRPC, as TensorFlow's servers and clients make them: unary, tensors inside the messages.
+"""Calls over gRPC, compatible with TensorFlow's servers and clients: unary, tensors inside the messages.
 
-gRPC's errors are raised by calls and listeners, so its own messages on stderr are switched off, unless GRPC_VERBOSITY is set.
-gRPC reads that variable once, when it is imported.
+Calls and listeners raise gRPC's errors, so its own messages on stderr are switched off, unless GRPC_VERBOSITY is set. gRPC
+reads that variable once, when it is imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class GrpcTransport(Transport):
     """Channels and listeners of gRPC.
 
     Args:
-        security: None for what the environment says.
+        security: None: from the environment.
     """
 
     def __init__(self, security: Security | None = None, limits: Limits | None = None) -> None:

@@ -1,10 +1,10 @@
-"""A gRPC server whose accepts outlive the tasks that wait for them.
+"""A gRPC server whose pending accepts outlive the tasks that await them.
 
-`grpc.aio` keeps the memory that the core fills for the next call in the coroutine that waits for that call. If the coroutine is
+`grpc.aio` keeps the memory that the core fills for the next call in the coroutine that awaits that call. If the coroutine is
 cancelled, as `asyncio.run` cancels every task at its end, the memory is freed while the core still has its address: the core
 writes to it when the server shuts down, and by then it may belong to another Python object.
 
-Here a cancellation does not reach an accept. An accept ends when a call comes or when the server shuts down. `GrpcListener`
+Here a cancellation does not reach an accept. An accept ends when a call arrives or when the server shuts down. `GrpcListener`
 shuts its server down while the loop still runs, also when the loop cancels every task (see `loop_end`).
 """
 
@@ -20,10 +20,10 @@ from grpc.aio._server import Server
 
 class _Core(cygrpc.AioServer):
     async def _request_call(self) -> Any:
-        """Wait for a call, or for the failure with which the core answers a server that shuts down."""
+        """Wait for a call, or for the failure that the core reports when the server shuts down."""
         accept: Coroutine[Any, Any, Any] = super()._request_call()
         answered: asyncio.Future[None] = accept.send(None)  # it waits once, for the core
-        answered._asyncio_future_blocking = False  # as a task does with the future that its coroutine awaits
+        answered._asyncio_future_blocking = False  # done by a task for the future that its coroutine awaits
         cancelled = None
         while not answered.done():
             try:
@@ -42,12 +42,12 @@ class _Core(cygrpc.AioServer):
 
 
 class AcceptingServer(Server):
-    """What `grpc.aio.server(options=…)` makes, with safe accepts."""
+    """The server of `grpc.aio.server(options=…)`, with safe accepts."""
 
     def __init__(self, options: tuple[tuple[str, int], ...]) -> None:
-        # Not the base class's constructor: it makes a core server, and one that is never shut down is never freed.
+        # The base class's constructor is not called: it makes a core server, and one that is never shut down is never freed.
         self._loop = cygrpc.get_working_loop()
         self._server = _Core(self._loop, None, (), (), options, None)
 
     def __del__(self) -> None:
-        """Replaces a shutdown on a loop that may be closed; `GrpcListener` has stopped its server by then."""
+        """Overrides a shutdown on a loop that may be closed; `GrpcListener` has stopped its server by then."""

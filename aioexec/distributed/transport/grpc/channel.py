@@ -1,4 +1,4 @@
-"""The calling side of gRPC."""
+"""The client side of gRPC."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _FRAME_BYTES: Final = 1 << 20
 class GrpcChannel(Channel):
     """A gRPC channel to one peer.
 
-    A connection of its own, so that closing it is seen by the peer. It is made anew at most half a second after the peer is
-    back. Nothing is ever sent twice.
+    It has a connection of its own, so that the peer notices its close. It reconnects at most half a second after the peer is
+    back. It never retries.
     """
 
     def __init__(self, address: str, security: Security, limits: Limits) -> None:
@@ -37,7 +37,7 @@ class GrpcChannel(Channel):
         self._channel: grpc.aio.Channel | None = None
         self._closed = False
         self._callers: dict[str, Any] = {}  # by method
-        # One for each call, also for a cancelled one, until gRPC has ended it.
+        # One future per call, also of a cancelled one, until gRPC has ended it.
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def call(
@@ -56,7 +56,7 @@ class GrpcChannel(Channel):
     async def _exchange(
         self, caller: Any, data: bytes, metadata: Any, timeout: float | None, wait_for_ready: bool
     ) -> bytes:
-        """Send and receive bytes; CancelledError means that our own task is cancelled, and nothing else."""
+        """Send and receive bytes; raises CancelledError only if the current task is cancelled."""
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         cancelled_before = task.cancelling()
@@ -71,7 +71,7 @@ class GrpcChannel(Channel):
             raise self._was_closed() from None
         except grpc.aio.AioRpcError:
             if task.cancelling() > cancelled_before:
-                raise asyncio.CancelledError from None  # gRPC swallows one that comes with the reply
+                raise asyncio.CancelledError from None  # gRPC drops a cancellation that arrives together with the reply
             raise
 
     def _metadata(self, method: str) -> Any:
@@ -112,7 +112,7 @@ class GrpcChannel(Channel):
 
 
 def message_options(limits: Limits) -> tuple[tuple[str, int], ...]:
-    """The options that channels and listeners have in common."""
+    """The common options of channels and listeners."""
     return (
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),
@@ -125,7 +125,7 @@ def _channel(address: str, security: Security, limits: Limits) -> grpc.aio.Chann
         *message_options(limits),
         ("grpc.enable_retries", 0),
         ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.min_reconnect_backoff_ms", _CONNECT_MILLISECONDS),  # what an attempt may take
+        ("grpc.min_reconnect_backoff_ms", _CONNECT_MILLISECONDS),  # the timeout of a connection attempt
         ("grpc.initial_reconnect_backoff_ms", _FIRST_RETRY_MILLISECONDS),
         ("grpc.max_reconnect_backoff_ms", _LAST_RETRY_MILLISECONDS),
     )

@@ -1,7 +1,7 @@
-"""The answering side of gRPC.
+"""The server side of gRPC.
 
-A call without the token, or one that comes while the listener stops, is refused before its request is read. Every other call is
-one task, which is cancelled if the caller is lost; `stop` waits for all of them.
+A call without the token, or during `stop`, is refused before its request is read. Every other call is one task, which is
+cancelled if the caller is lost; `stop` waits for all of them.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from aioexec.errors import (
 from aioexec.formats.protos import HealthCheckRequest, HealthCheckResponse
 
 _FLUSH_SECONDS: Final = 0.5
-"""How long replies that are being sent may take when nothing else is left."""
+"""The time to send the last replies when nothing else is left."""
 
 _KEEPALIVE_MILLISECONDS: Final = 10_000
-"""Between questions on a silent connection whether the caller's machine is still there, and for the answer."""
+"""The interval of keepalive pings on an idle connection, and the timeout of each."""
 
 _HANDSHAKE_MILLISECONDS: Final = 5_000
-"""For a new connection, until it speaks HTTP/2; then it is closed. gRPC's default of two minutes lets silent ones use up all
+"""The time for a new connection to complete the HTTP/2 handshake. gRPC's default of two minutes lets idle ones exhaust the
 descriptors."""
 
 _IDLE_MILLISECONDS: Final = 300_000
-"""Without a call, after which a connection is closed; the caller's gRPC makes another for its next call."""
+"""The time without a call after which a connection is closed; the caller's gRPC reconnects for its next call."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/"
 
@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcListener(Listener):
-    """A gRPC server that hands calls to handlers. It answers health checks; a single check needs no token, a watch does.
+    """A gRPC server that passes calls to handlers. It serves health checks; a single check needs no token, a watch does.
 
     gRPC does not report the end of a connection, so `on_peer_gone` is never called; the calls of a lost peer are cancelled.
     """
@@ -71,9 +71,9 @@ class GrpcListener(Listener):
         self._proofs = None if security.token is None else CallProofs(security.token)
         self._own_addresses = None if security.trusts_all_users else _own_addresses(_host(address))
         self._health = Health({path_of(method).split("/")[1] for method in handlers})
-        self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
+        self._calls: set[asyncio.Task[Any]] = set()  # calls from their arrival until their reply is sent
         self._takes_calls = True
-        self._given_up = False  # whether calls under way are cancelled because we stop
+        self._given_up = False  # whether `stop` has cancelled the calls under way
         self._is_started = False
         self._guard: LoopEndGuard | None = None
         host = _host(address)
@@ -81,7 +81,7 @@ class GrpcListener(Listener):
         server.add_generic_rpc_handlers((_Router(self),))
         self.address = f"{host}:{_bind(server, address, security)}"
         self._server: AcceptingServer | None = (
-            server  # None once stopped: it refers to us, and only its end frees the port
+            server  # None once stopped: it refers to this object, and the port is freed when it is collected
         )
 
     async def start(self) -> None:
@@ -101,7 +101,7 @@ class GrpcListener(Listener):
         self.drain()
         self._takes_calls = False
         if not self._is_started:
-            await self.start()  # gRPC gives the port back only then
+            await self.start()  # gRPC releases the port only after a start
         if self._calls and grace:
             await asyncio.wait(self._calls, timeout=grace)
         self._given_up = True
@@ -115,31 +115,31 @@ class GrpcListener(Listener):
         await self._guard.end()
 
     def find(self, method: str, metadata: Any) -> Any:
-        """The handler of a call, as gRPC describes handlers, or None."""
+        """The handler of a call in gRPC's form, or None."""
         if method == f"{_HEALTH}Check":
             return _unary(self._check_health)
         if not self._admits_call(method, metadata):
-            return _turned_away(UnauthenticatedError("the call has no token, or a wrong one"))
+            return _refused(UnauthenticatedError("the call has no token, or a wrong one"))
         if not self._takes_calls:
-            return _turned_away(stopped())
+            return _refused(stopped())
         if method == f"{_HEALTH}Watch":
             return grpc.unary_stream_rpc_method_handler(self._watch_health)
         return self._answers.get(method)
 
     def _admits_call(self, path: str, metadata: Any) -> bool:
-        """Whether a call carries the token or proves it, where there is one."""
+        """Whether a call carries the token or a proof of it, if there is a token."""
         if self._proofs is None:
             return True
-        said = _authorization(metadata)
-        return self._security.is_token_of(said) or self._proofs.admits(said, path)
+        given = _authorization(metadata)
+        return self._security.is_token_of(given) or self._proofs.admits(given, path)
 
     def _check_user(self, context: Any) -> None:
-        """Raise PermissionDeniedError if the caller is a process of another user, and all that is known is that it is here."""
+        """Raise PermissionDeniedError if users must be checked and the caller is a process of another user."""
         if self._own_addresses is None:
             return
         kind, _, peer = unquote(context.peer()).partition(":")
         if kind == "unix":
-            return  # access is decided by the permissions of the socket's file
+            return  # the permissions of the socket's file decide access
         host, _, port = peer.rpartition(":")
         port_here = int(self.address.rpartition(":")[2])
         if not admits_tcp((host.strip("[]"), int(port)), self._own_addresses, port_here):
@@ -160,7 +160,7 @@ class GrpcListener(Listener):
             except asyncio.CancelledError:
                 if task.cancelling() and not self._given_up:
                     raise
-                # otherwise the caller is still there, and would wait for ever
+                # otherwise the caller has not cancelled, and would wait for the reply forever
                 status = status_of(stopped() if self._given_up else cancelled())
             except Exception as error:
                 status = status_of(_from_handler(method, error))
@@ -198,14 +198,14 @@ class _Router(grpc.GenericRpcHandler):
 def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
     return (
         *message_options(limits),
-        ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
+        ("grpc.so_reuseport", 0),  # otherwise two servers could share a port, and its calls
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MILLISECONDS),
         ("grpc.max_connection_idle_ms", _IDLE_MILLISECONDS),
         ("grpc.max_allowed_incoming_connections", most_connections()),
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.http2.ping_timeout_ms", _KEEPALIVE_MILLISECONDS),
-        ("grpc.http2.max_pings_without_data", 0),  # ask for as long as it takes
+        ("grpc.http2.max_pings_without_data", 0),  # no limit on keepalive pings
     )
 
 
@@ -219,7 +219,7 @@ def _host(address: str) -> str:
 
 
 def _own_addresses(host: str) -> set[str]:
-    """The addresses gRPC listens at for a loopback host: for `localhost` both, whatever the system's resolver returns."""
+    """The addresses at which gRPC listens for a loopback host: for `localhost` both, whatever the resolver returns."""
     return {"127.0.0.1", "::1", *addresses_of(host)}
 
 
@@ -240,9 +240,9 @@ def _bind(server: Any, address: str, security: Security) -> int:
 
 
 def _authorization(metadata: Any) -> str:
-    """The metadata `authorization`; "" if there is none, or it is no ASCII text."""
-    said = next((value for key, value in metadata if key == "authorization"), "")
-    text = said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)
+    """The metadata `authorization`; "" if it is missing or not ASCII."""
+    given = next((value for key, value in metadata if key == "authorization"), "")
+    text = given.decode("ascii", "replace") if isinstance(given, bytes) else str(given)
     return text if text.isascii() else ""
 
 
@@ -250,8 +250,8 @@ def _unary(behaviour: Any) -> Any:
     return grpc.unary_unary_rpc_method_handler(behaviour)
 
 
-def _turned_away(error: OpError) -> Any:
-    """A handler that does not read what is sent: gRPC reads a stream only when it is asked to."""
+def _refused(error: OpError) -> Any:
+    """A handler that fails without reading the request: gRPC reads a stream on demand only."""
 
     async def turn_away(requests: Any, context: Any) -> None:
         await context.abort(*status_of(error))
@@ -260,7 +260,7 @@ def _turned_away(error: OpError) -> Any:
 
 
 def _failed(context: Any, status: Status) -> bytes:
-    """End a call with an error. Not by `abort`: its exception would keep request and reply until they are collected."""
+    """End a call with an error. `abort` is not used: its exception would keep request and reply until they are collected."""
     code, message, metadata = status
     context.set_code(code)
     context.set_details(message)

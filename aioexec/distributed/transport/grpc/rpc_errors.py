@@ -1,7 +1,7 @@
-"""OpErrors as the status of a call and back, as TensorFlow's servers have them.
+"""Conversion of OpErrors to the status of a gRPC call and back, compatible with TensorFlow's servers.
 
-Long messages are cut; payloads are sent in the trailing metadata, as a GrpcPayloadContainer. Both together must fit into the
-8 KiB that gRPC allows for headers, else the caller would get an error about the size instead.
+Long messages are truncated; payloads are sent in the trailing metadata, as a GrpcPayloadContainer. Both together must fit into
+the 8 KiB that gRPC allows for headers, otherwise the caller would get an error about the size instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST: Final = 3072
 _CUT: Final = " ... [truncated]"
 _MOST_ENCODED_BYTES: Final = (
     5 << 10
-)  # of the message as it travels, where most characters but ASCII take three for a byte
+)  # of the encoded message, in which most characters except ASCII take three bytes per byte
 _MOST_PAYLOAD_BYTES: Final = 1 << 10
 _LOST: Final = (
     "Socket closed",
@@ -35,10 +35,10 @@ _LOST: Final = (
     "Endpoint closing",
     "Stream removed",
 )
-"""The start of gRPC's message when a connection failed; it does not say which one."""
+"""Prefixes of gRPC's message for a failed connection, which does not name the peer."""
 
 _RESET: Final = "CANCELLED"
-"""gRPC's message for a call that the other side has reset without a status; errors of handlers have other texts."""
+"""gRPC's message for a call that the peer reset without a status; errors of handlers have other texts."""
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _AS_THEY_ARE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
@@ -47,7 +47,7 @@ Status = tuple[grpc.StatusCode, str, tuple[tuple[str, bytes], ...]]
 
 
 def status_of(error: OpError) -> Status:
-    """Code, message and trailing metadata of a call that fails with this."""
+    """Code, message and trailing metadata of a call that fails with this error."""
     code = _CODES.get(error.error_code, _CODES[UNKNOWN])
     metadata: tuple[tuple[str, bytes], ...] = ()
     if error.payloads:
@@ -58,7 +58,7 @@ def status_of(error: OpError) -> Status:
 
 
 def truncated(message: str) -> str:
-    """A message, cut to the length that TensorFlow sends and that fits into the headers."""
+    """A message, truncated to TensorFlow's limit, which fits into the headers."""
     kept = message[:_LONGEST]
     while (size := len(quote(kept, safe=_AS_THEY_ARE, errors="replace"))) > _MOST_ENCODED_BYTES:
         kept = kept[: len(kept) * _MOST_ENCODED_BYTES // size]
@@ -66,7 +66,7 @@ def truncated(message: str) -> str:
 
 
 def error_of(failed: grpc.aio.AioRpcError, address: str) -> OpError:
-    """The error that a call has ended with."""
+    """The error of a failed call."""
     code = failed.code()
     details = failed.details() or f"{code.name} from {address}"
     if code is grpc.StatusCode.CANCELLED and details == _RESET:
@@ -82,15 +82,15 @@ def _payloads(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, bytes
             try:
                 return dict(GrpcPayloadContainer.FromString(value).payloads)
             except DecodeError:
-                return {}  # another kind of details, which TensorFlow does not send
+                return {}  # other details, which TensorFlow does not send
     return {}
 
 
 def stopped() -> UnavailableError:
-    """The error of calls to a listener that has stopped taking calls."""
+    """The error of calls to a stopped listener."""
     return UnavailableError("the server is shutting down")
 
 
 def cancelled() -> CancelledError:
-    """The error of calls whose handlers were cancelled, but not by their callers."""
+    """The error of calls whose handlers were cancelled by the listener."""
     return CancelledError("the call was cancelled")

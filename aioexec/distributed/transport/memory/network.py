@@ -1,10 +1,10 @@
-"""A network of hosts in one event loop: messages that are delivered later, and may be lost, delayed or repeated.
+"""A simulated network of hosts in one event loop: messages with latency, which may be lost, delayed or repeated.
 
 All communication is by `Message`s, which arrive after `latency` seconds as copies: no two hosts share a message or an array.
 `MemoryNetwork.fate` is called for each message, and may lose, delay or repeat it; hosts can be killed and frozen.
 
-What a network does follows from the calls alone: no randomness, no clock but the loop's, ties in order of sending. `log`, if
-set, is called with a line of names and counters for each event.
+The behaviour is deterministic: no randomness, no clock but the loop's, ties in order of sending. `log`, if set, is called with
+a line of names and counters for each event.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from aioexec.distributed.transport.methods import METHODS, taken_out
 from aioexec.distributed.transport.transport import Handlers, Payload
 
 LATENCY: float = 0.0001
-"""Seconds a message takes, unless the network says otherwise."""
+"""The default latency, in seconds."""
 
 GIVE_UP: float = 2.0
-"""Seconds after which a connection with a lost message breaks, unless the network says otherwise."""
+"""The default time, in seconds, after which a connection with a lost message breaks."""
 
 _MOST_BYTES = 1 << 40
 
@@ -33,13 +33,13 @@ Kind = Literal["request", "notification", "reply", "error", "refused", "cancel",
 """The caller sends "request", "cancel" and "close", the listener the others."""
 
 Fate = Sequence[float]
-"""Extra seconds for each copy of a message that arrives: (0.0,) is the usual one, () loses it, two numbers repeat it."""
+"""Extra seconds for each copy of a message that arrives: (0.0,) is the usual value, () loses it, two numbers repeat it."""
 
 AS_USUAL: Fate = (0.0,)
 
 
 class Connection(Protocol):
-    """A channel's connection, as the network sees it."""
+    """The network's interface to a channel's connection."""
 
     peer: str
 
@@ -48,7 +48,7 @@ class Connection(Protocol):
 
 
 class HostListener(Protocol):
-    """A listener, as the network and connections see it."""
+    """The network's interface to a listener."""
 
     takes_calls: bool
     handlers: Handlers
@@ -61,14 +61,14 @@ class HostListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message on its way.
+    """A message in transit.
 
     Attributes:
         number: counts the messages of the network.
-        source: the host that sends it.
-        target: the host it goes to.
+        source: the sending host.
+        target: the receiving host.
         method: of the call it belongs to, "" for none.
-        call: counts the calls of its connection, 0 for none.
+        call: the number of the call within its connection, 0 for none.
         content: a Payload, or an OpError, or None.
         deadline: of the call, on the loop's clock.
     """
@@ -99,12 +99,12 @@ class Life:
 
 
 class MemoryNetwork:
-    """Hosts that reach one another by messages; belongs to one event loop.
+    """Hosts that exchange messages; belongs to one event loop.
 
     Attributes:
         latency: seconds a message takes.
         give_up: seconds after which a connection with a lost message breaks.
-        fate: decides over each message when it is sent; None leaves all as usual.
+        fate: decides over each message when it is sent; None: all arrive as usual.
         log: called with the text of each event.
     """
 
@@ -114,11 +114,11 @@ class MemoryNetwork:
         self.fate: Callable[[Message], Fate] | None = None
         self.log: Callable[[str], None] | None = None
         self._lives: dict[str, Life] = {}
-        self._frozen: dict[str, list[Message]] = {}  # what waits for a host to thaw
+        self._frozen: dict[str, list[Message]] = {}  # messages held for a frozen host
         self._on_their_way: list[tuple[float, int, Message]] = []  # a heap; ties in order of `_sent`
         self._sent = 0
         self._copies = 0
-        self._connections: dict[str, int] = {}  # how many a host has opened
+        self._connections: dict[str, int] = {}  # the number of connections a host has made
         self._ports = 0
         self._ready: dict[str, asyncio.Event] = {}  # set while an address has a listener
 
@@ -129,7 +129,7 @@ class MemoryNetwork:
         return host in self._lives
 
     def kill(self, host: str) -> None:
-        """End a host: its calls fail, those of others to it too, its handlers are cancelled; nothing said is delivered."""
+        """Kill a host: calls from and to it fail, its handlers are cancelled, messages in transit are dropped."""
         life = self._lives.pop(host, None)
         if life is None:
             return
@@ -149,7 +149,7 @@ class MemoryNetwork:
         self._frozen.setdefault(host, [])
 
     def thaw(self, host: str) -> None:
-        """Deliver what a host's freezing has held, in order, and hold no more."""
+        """Deliver the held messages of a host, in order, and stop holding."""
         held = self._frozen.pop(host, None)
         if held is None:
             return
@@ -163,18 +163,18 @@ class MemoryNetwork:
             self.log(event)
 
     def live(self, host: str) -> Life:
-        """The life of a host; a new one if it has none."""
+        """The current life of a host; a new one if it has none."""
         return self._lives.setdefault(host, Life(host))
 
     def name_connection(self, host: str) -> str:
-        """The name of a connection that a host opens."""
+        """A name for a connection made by a host."""
         number = self._connections[host] = self._connections.get(host, 0) + 1
         return f"{host}/{number}"
 
     # Addresses
 
     def free_port(self) -> int:
-        """A port that was never used."""
+        """A port that was not used before."""
         self._ports += 1
         return 49151 + self._ports
 
@@ -183,7 +183,7 @@ class MemoryNetwork:
         return self._ready.setdefault(address, asyncio.Event())
 
     def listener(self, address: str) -> HostListener | None:
-        """The listener at an address now."""
+        """The present listener at an address."""
         life = self._lives.get(host_of(address))
         return None if life is None else life.listeners.get(address)
 
@@ -200,7 +200,7 @@ class MemoryNetwork:
         content: Any = None,
         deadline: float | None = None,
     ) -> None:
-        """Put a message on its way, as its fate has it."""
+        """Send a message, subject to its fate."""
         self._sent += 1
         message = Message(self._sent, kind, source, target, connection, method, call, content, deadline)
         fate = AS_USUAL if self.fate is None else self.fate(message)
@@ -242,7 +242,7 @@ def _described(fate: Fate) -> str:
 
 
 def copied(payload: Payload, method: str, *, is_reply: bool) -> Payload:
-    """A deep copy, for the other side. Tensors inside the message are taken out, as an encoding would do."""
+    """A deep copy for the receiver. Tensors inside the message are taken out, as by an encoding."""
     described = METHODS[method]
     message = type(payload.message).FromString(payload.message.SerializeToString())
     if payload.tensors:

@@ -1,11 +1,11 @@
 """Calls between peers in one event loop, on its clock: for tests and simulations of whole clusters.
 
-A `MemoryNetwork` connects *hosts* by name; what runs on one makes its channels and listeners with a `MemoryTransport` of it.
+A `MemoryNetwork` connects *hosts* by name; a program on a host makes its channels and listeners with a `MemoryTransport` of it.
 
-- A host that is killed is gone for all its transports; a transport made later belongs to a new life under the same name.
+- A killed host is gone for all its transports; a transport made later belongs to a new life under the same name.
 - A frozen host is silent: messages from and to it wait until it thaws. Its own timers run on.
-- A lost message breaks its connection `give_up` seconds later, as the retransmissions of TCP end: no stream has holes.
-- A notification that was sent before a reply may arrive after it, and is dropped then.
+- A lost message breaks its connection `give_up` seconds later, like TCP after its retransmissions: no stream has holes.
+- A notification that arrives after the reply is dropped.
 - A repeated request reaches the handler again if it carries a request id, by which the handler must recognise it; the
   connection drops other repetitions.
 """
@@ -58,7 +58,7 @@ class _Refused(UnavailableError):
 
 
 class Connection:
-    """A channel's connection to an address; both ends of it.
+    """Both ends of a channel's connection to an address.
 
     Constant: `peer` (its name), `_client`, `_address`. `broken` is the reason why the caller's end was closed, or None;
     `_waiting` holds the futures of the calls under way, `_followed` the callbacks for notifications of calls, each with the
@@ -122,7 +122,7 @@ class Connection:
             self._say("cancel", method, number)
 
     def close(self) -> None:
-        """End it from the caller's side; the other end learns it by a message."""
+        """Close the caller's end; a message closes the other."""
         self._end(f"the channel to {self._address} was closed")
         if not self._client.is_dead:
             self._say("close")
@@ -168,7 +168,7 @@ class Connection:
     # Both ends
 
     def arrived(self, message: Message) -> None:
-        """Take a message that has come to the other end."""
+        """Handle a message that has arrived at one end."""
         match message.kind:
             case "close":
                 self.hang_up()
@@ -186,7 +186,7 @@ class Connection:
                 self._answered(message)
 
     def break_off(self, reason: str) -> None:
-        """End it for both sides at once."""
+        """Break the connection for both ends at once."""
         if self.broken is None:
             self._network.note(f"break {self.peer}")
         self._end(reason)
@@ -195,13 +195,13 @@ class Connection:
     # The listener's end
 
     def dismiss(self, reason: str) -> None:
-        """End it from the listener's side, after what it has said; the caller learns it by a message."""
+        """Close the listener's end, after its messages in transit; a message closes the caller's."""
         self.hang_up()
         if self.broken is None:
             self._network.send(self, "closed", self._host, self._client.host, content=reason)
 
     def hang_up(self) -> None:
-        """Take no more requests, cancel those under way."""
+        """Refuse further requests, and cancel those under way."""
         self._hung_up = True
         handled, self._handled = self._handled, {}
         for tasks in handled.values():
@@ -238,7 +238,7 @@ class Connection:
         except TimeoutError:
             answer = DeadlineExceededError("Deadline Exceeded")
         except asyncio.CancelledError:
-            if not self._handled.get(message.call):  # the caller knows
+            if not self._handled.get(message.call):  # the caller has cancelled it
                 raise
             answer = CancelledError(f"{message.method} was cancelled at {self._address}")
         except Exception as error:
@@ -274,10 +274,10 @@ class Connection:
         for task in self._handled.pop(call, None) or ():
             task.cancel()
         if self._network.fate is not None:
-            self._handled[call] = None  # its request may be still to come, or come again
+            self._handled[call] = None  # its request may still arrive, or arrive again
 
     def _forget(self, call: int) -> None:
-        if self._network.fate is None:  # or else its request may come again
+        if self._network.fate is None:  # otherwise its request may arrive again
             self._handled.pop(call, None)
 
 
@@ -331,7 +331,7 @@ class MemoryTransport(Transport):
 
 
 class MemoryChannel(Channel):
-    """A channel in a network; its connection is made by its first call, and again after it broke."""
+    """A channel in a network; the first call connects it, and the first one after it broke reconnects it."""
 
     def __init__(self, network: MemoryNetwork, life: Life, address: str) -> None:
         super().__init__(address)
@@ -382,7 +382,7 @@ class MemoryChannel(Channel):
 
 
 class MemoryListener(Listener):
-    """A listener in a network. `_connections` lead here; `_tasks` are the calls under way, which `stop` awaits."""
+    """A listener in a network. `_connections` are those made to it; `_tasks` are the calls under way, which `stop` awaits."""
 
     def __init__(
         self,
@@ -420,7 +420,7 @@ class MemoryListener(Listener):
             await asyncio.wait(self._tasks)
 
     def abandon(self) -> None:
-        """Its host was killed: cancel what is under way."""
+        """Cancel the calls under way, because the host was killed."""
         self._take_no_more()
         for connection in list(self._connections):
             connection.break_off(f"{self._life.host} was lost")
@@ -432,17 +432,17 @@ class MemoryListener(Listener):
             self._network.ready(self.address).clear()
 
     def found(self, connection: Connection) -> None:
-        """A connection was made to here."""
+        """Add a connection made to this listener."""
         self._connections[connection] = None
 
     def lost(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         self._connections.pop(connection, None)
         if self._on_peer_gone is not None and not self._life.is_dead:
             self._on_peer_gone(connection.peer)
 
     def start_handler(self, handling: Coroutine[Any, Any, None], method: str) -> asyncio.Task[None]:
-        """Begin the task of a call."""
+        """Start the task of a call."""
         task = asyncio.get_running_loop().create_task(handling, name=f"{self.address} {method}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
