@@ -20,7 +20,7 @@ from aioexec.execution.engine import Engine
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 
 if TYPE_CHECKING:
-    from aioexec.graph.functions import FuncGraph
+    from aioexec.graph.kernels.kernel import FunctionBody
     from aioexec.observability.step_stats import StepStatsCollector
 
 Result = TypeVar("Result")
@@ -138,7 +138,7 @@ class Step:
         context = contextvars.copy_context()
         return await self.workers.submit(partial(context.run, call)).result()
 
-    def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
+    def call(self, body: FunctionBody, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
         """Run the body of a function as a step of its own, which is cancelled with the awaiting task."""
         return self.engine.call(body, inputs, StepSettings(workers=self.workers))
 

@@ -11,7 +11,7 @@ from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.gradients.walk import is_continuous
 from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.functions import FuncGraph, copy_operations
+from aioexec.graph.functions import FuncGraph, as_func_graph, copy_operations
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
@@ -50,9 +50,9 @@ def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:
     called: NameAttrList = op.attrs["f"]
     function = op.graph.functions.function(called.name)
     if function.gradient is not None:
-        gradient = op.graph.functions.body(NameAttrList(function.gradient, called.attrs))
+        gradient = as_func_graph(op.graph.functions.body(NameAttrList(function.gradient, called.attrs)))
     else:
-        body = function.body(called.attrs)
+        body = as_func_graph(function.body(called.attrs))
         try:
             gradient = body.derived.get(_SYMBOLIC) or _differentiated(body)
         except LookupError as error:

@@ -17,7 +17,7 @@ import numpy as np
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph import registry
-from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.kernels.kernel import FunctionBody, Role
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import OpDef
 from aioexec.graph.registry import GradientRule, Row, ShapeContext
@@ -25,9 +25,7 @@ from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
-    from aioexec.graph.functions import FuncGraph
     from aioexec.graph.io.allowance import Allowance
-    from aioexec.graph.node import Operation
 
 DEEPEST: Final = 48
 """The largest depth of nested calls of functions; far below what the interpreter's stack allows."""
@@ -48,7 +46,7 @@ class Function:
         self,
         definition: OpDef,
         library: FunctionLibrary,
-        make: Callable[[Mapping[str, Any]], FuncGraph],
+        make: Callable[[Mapping[str, Any]], FunctionBody],
         names: Callable[[], Iterable[str]],
         attrs: Mapping[str, Any] | None = None,
         source: Any = None,
@@ -62,7 +60,7 @@ class Function:
         self.gradient: str | None = None
         self._make = make
         self._names = names
-        self._bodies: dict[Hashable, FuncGraph] = {}
+        self._bodies: dict[Hashable, FunctionBody] = {}
         self._shapes: dict[Hashable, tuple[Dims, ...]] = {}
         self.row: Final = Row(
             definition,
@@ -78,11 +76,11 @@ class Function:
         return self.definition.name
 
     @property
-    def graph(self) -> FuncGraph:
+    def graph(self) -> FunctionBody:
         """The body of a function without open attributes."""
         return self.body({})
 
-    def body(self, attrs: Mapping[str, Any]) -> FuncGraph:
+    def body(self, attrs: Mapping[str, Any]) -> FunctionBody:
         """The body for these attributes; those that are not in the signature are ignored.
 
         Raises:
@@ -150,7 +148,7 @@ class Function:
     def _output_shapes(self, context: ShapeContext) -> Sequence[Dims]:
         return context.call(NameAttrList(self.name, context.attrs))
 
-    def _body_of_call(self, op: Operation) -> tuple[FuncGraph, ...]:
+    def _body_of_call(self, op: Any) -> tuple[FunctionBody, ...]:
         return (self.body(op.attrs),)
 
 
@@ -233,7 +231,22 @@ class FunctionLibrary(Mapping[str, Function]):
             raise NotFoundError(f"Function {name!r} is not defined; the library has {len(self)} functions")
         return found
 
-    def body(self, called: NameAttrList) -> FuncGraph:
+    def is_recursive(self, name: str) -> bool:
+        """Whether a function calls itself, directly or through others.
+
+        Raises:
+            NotFoundError: there is no such function.
+        """
+        function = self.function(name)
+        found: set[Function] = set()
+        waiting = [function]
+        while waiting:
+            new = set(waiting.pop().called()) - found
+            found |= new
+            waiting.extend(new)
+        return function in found
+
+    def body(self, called: NameAttrList) -> FunctionBody:
         """The body of the function that an attribute names."""
         return self.function(called.name).body(called.attrs)
 

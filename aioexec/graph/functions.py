@@ -16,12 +16,19 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
 from aioexec.graph.function_library import Function as Function, FunctionLibrary as FunctionLibrary
 from aioexec.graph.graph import Graph
+from aioexec.graph.kernels.kernel import FunctionBody
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
 from aioexec.graph.registry import GradientRule
 from aioexec.graph.static_values import HANDLE_SHAPE, variable_dims
 from aioexec.shapes import Dims
+
+
+def as_func_graph(body: FunctionBody) -> FuncGraph:
+    """A body of a function library, as the class of all bodies."""
+    assert isinstance(body, FuncGraph)
+    return body
 
 
 class FuncGraph(Graph):

@@ -10,7 +10,7 @@ from google.protobuf import text_format
 import aioexec as ax
 from aioexec import errors
 from aioexec.formats.protos import GraphDef
-from aioexec.graph.functions import FuncGraph, Function
+from aioexec.graph.functions import FuncGraph, Function, as_func_graph
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.graphdef_import import import_graph_def
 from aioexec.graph.name_attr_list import NameAttrList
@@ -66,7 +66,7 @@ def imported(*texts: str) -> Graph:
 def test_what_a_body_uses_from_outside_becomes_an_input(graph):
     x, y = ax.placeholder(ax.float32, [2, 3]), ax.constant(2.0)
 
-    body = function(graph, "f", lambda a: a * y + x * y).graph
+    body = as_func_graph(function(graph, "f", lambda a: a * y + x * y).graph)
 
     assert list(body.captures) == [y, x]
     assert [tensor.op.type for tensor in body.inputs] == ["_Arg"] * 3
@@ -124,7 +124,7 @@ def test_control_dependencies_on_what_is_outside_are_left_to_the_call(graph):
 def test_conditionals_in_a_body_capture_once_and_guard_what_is_captured(graph):
     x, k = ax.placeholder(ax.float32, []), ax.constant(2.0)
 
-    body = function(graph, "f", lambda a: ax.cond(a > 0.0, lambda: a * k, lambda: x)).graph
+    body = as_func_graph(function(graph, "f", lambda a: ax.cond(a > 0.0, lambda: a * k, lambda: x)).graph)
 
     assert list(body.captures) == [k, x]
     merged = body.outputs[0].op
@@ -146,7 +146,7 @@ def test_a_call_has_the_shapes_of_its_body_for_the_shapes_it_is_given(graph):
 
 def test_the_shape_behind_a_handle_comes_along(graph):
     v = ax.get_variable("v", [2, 3], use_resource=True)
-    body = function(graph, "f", lambda a: v * a).graph
+    body = as_func_graph(function(graph, "f", lambda a: v * a).graph)
 
     op = graph.create_op("f", [ax.constant(1.0), *body.captures])
 
@@ -326,7 +326,7 @@ def test_open_attributes_lists_and_defaults_are_those_of_the_call():
     graph = imported(OPEN)
     with graph.as_default():
         op = graph.create_op("f", [ax.constant(k) for k in (1, 2, 3)])
-    body = graph.functions["f"].body(op.attrs)
+    body = as_func_graph(graph.functions["f"].body(op.attrs))
 
     assert (op.attrs["N"], op.attrs["T"]) == (2, ax.int32)
     assert [tensor.op.name for tensor in body.inputs] == ["a", "a_1", "b"]
@@ -354,15 +354,15 @@ def test_a_function_keeps_what_its_definition_says_of_it():
     found = graph.functions["f"]
 
     assert found.attrs == {"_noinline": True}
-    assert found.graph.inputs[0].dims == (7,)
-    assert [op.name for op in found.graph.control_outputs] == ["n"]
+    assert as_func_graph(found.graph).inputs[0].dims == (7,)
+    assert [op.name for op in as_func_graph(found.graph).control_outputs] == ["n"]
     assert graph.as_graph_def().library.function[0] == parse(text).library.function[0]
 
 
 def test_a_function_made_here_is_defined_as_tensorflow_would(graph):
     k = ax.constant(2.0)
     made = function(graph, "f", lambda a: [a * k, a], output_names=["first", "second"], attrs={"_mark": 1})
-    made.graph.control_outputs.append(made.graph.outputs[0].op)
+    as_func_graph(made.graph).control_outputs.append(as_func_graph(made.graph).outputs[0].op)
 
     (found,) = graph.as_graph_def().library.function
 

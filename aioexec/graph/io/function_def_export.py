@@ -8,6 +8,7 @@ from aioexec.formats.protos import FunctionDef, FunctionDefLibrary, OpDef as OpD
 from aioexec.graph.attr_values import write_attr, write_private_attr
 from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.function_library import Function, FunctionLibrary
+from aioexec.graph.functions import as_func_graph
 from aioexec.graph.io.node_def_export import OUTPUT_SHAPES, node_def
 from aioexec.graph.node import Tensor
 from aioexec.graph.opdef import OpDef
@@ -33,7 +34,7 @@ def function_to_def(function: Function) -> FunctionDef:
     _write_signature(proto.signature, function.definition)
     for name, value in function.attrs.items():
         write_private_attr(proto.attr[name], value)
-    body, definition = function.graph, function.definition
+    body, definition = as_func_graph(function.graph), function.definition
     names = {tensor: arg.name for tensor, arg in zip(body.inputs, definition.inputs, strict=True)}
     inputs = {tensor.op for tensor in body.inputs}
     for op in body.get_operations():

@@ -28,9 +28,9 @@ from aioexec.errors import GraphValueError, OpError
 
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
-    from aioexec.graph.function_library import FunctionLibrary
-    from aioexec.graph.functions import FuncGraph
+    from aioexec.graph.name_attr_list import NameAttrList
     from aioexec.resources.manager import ResourceManager
+    from aioexec.shapes import Dims
 
 Result = TypeVar("Result")
 
@@ -70,6 +70,41 @@ class Role(enum.Enum):
     STRUCTURE = "structure"  # a loop or conditional that planning has collapsed to one node
 
 
+class BodyTensor(Protocol):
+    """An input or output of the body of a function."""
+
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def dims(self) -> Dims: ...
+
+
+class FunctionBody(Protocol):
+    """The body of a function, as kernels and shape inference use it: a `functions.FuncGraph`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> Sequence[BodyTensor]: ...
+    @property
+    def outputs(self) -> Sequence[BodyTensor]: ...
+    def specialized(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FunctionBody:
+        """The body for inputs of these shapes, and for handles of variables of these shapes."""
+        ...
+
+
+class Functions(Protocol):
+    """The functions of a graph, as kernels use them: a `function_library.FunctionLibrary`."""
+
+    def body(self, called: NameAttrList) -> FunctionBody:
+        """The body of the function that an attribute names."""
+        ...
+
+    def is_recursive(self, name: str) -> bool:
+        """Whether a function calls itself, directly or through others."""
+        ...
+
+
 class KernelContext(Protocol):
     """The properties of a node that are passed when its kernel is bound, once per session and node.
 
@@ -89,7 +124,7 @@ class KernelContext(Protocol):
     @property
     def resources(self) -> ResourceManager: ...
     @property
-    def functions(self) -> FunctionLibrary: ...
+    def functions(self) -> Functions: ...
 
 
 Compute = Callable[..., Any]
@@ -126,7 +161,7 @@ class StepContext(Protocol):
         """Make a call on a worker thread, in a copy of the caller's context variables."""
         ...
 
-    def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
+    def call(self, body: FunctionBody, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
         """Run the body of a function with these inputs; outputs that are inputs are the same arrays."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.functions import FuncGraph, as_func_graph
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Role, plain
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
@@ -30,7 +30,7 @@ def checked_body(
         NotFoundError: there is no such function.
         InvalidArgumentError: it does not take these inputs, or returns something else.
     """
-    body = op.graph.functions.body(called)
+    body = as_func_graph(op.graph.functions.body(called))
     check_body(op, attr, body, inputs, outputs)
     return body
 

@@ -17,7 +17,7 @@ from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.function_library import Function, content
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.functions import FuncGraph, as_func_graph
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import GradientRule
@@ -129,7 +129,7 @@ class DefinedFunction:
     @property
     def graph(self) -> FuncGraph:
         """The body."""
-        return self.function.graph
+        return as_func_graph(self.function.graph)
 
     @property
     def captured_inputs(self) -> list[Tensor]:

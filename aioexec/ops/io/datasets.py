@@ -13,11 +13,11 @@ import numpy as np
 
 from aioexec import dtypes as dt, shapes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.functions import FuncGraph, Function
 from aioexec.graph.kernels.kernel import (
     WOULD_BLOCK,
     Attrs,
     Compute,
+    FunctionBody,
     KernelContext,
     NonblockingKernel,
     Role,
@@ -99,36 +99,25 @@ def _repeat(variant: Any, count: Array) -> Array:
     return boxed(RepeatDataset(_dataset_in(variant), _scalar_in(count, "count")))
 
 
-def _body_of(context: KernelContext, attr: str, types: Sequence[Any]) -> FuncGraph:
+def _body_of(context: KernelContext, attr: str, types: Sequence[Any]) -> FunctionBody:
     """The body of a function that an attribute names, which must return values of these dtypes.
 
     Raises:
         InvalidArgumentError: it does not, or it leads to itself: an iterator would wait for its own elements.
         NotFoundError: there is no such function.
     """
-    function = context.functions.function(context.attrs[attr].name)
-    if function in _called_by(function):
+    called = context.attrs[attr]
+    if context.functions.is_recursive(called.name):
         raise InvalidArgumentError(
-            f"{context.node_name!r}: function {function.name!r} calls itself; recursion is not supported"
+            f"{context.node_name!r}: function {called.name!r} calls itself; recursion is not supported"
         )
-    body = context.functions.body(context.attrs[attr])
+    body = context.functions.body(called)
     _check_types(context, body, "returns", [tensor.dtype.base_dtype for tensor in body.outputs], types)
     return body
 
 
-def _called_by(function: Function) -> set[Function]:
-    """The functions that a function leads to, by whatever detour."""
-    found: set[Function] = set()
-    waiting = [function]
-    while waiting:
-        new = set(waiting.pop().called()) - found
-        found |= new
-        waiting.extend(new)
-    return found
-
-
 def _check_types(
-    context: KernelContext, body: FuncGraph, verb: str, got: Sequence[Any], expected: Sequence[Any]
+    context: KernelContext, body: FunctionBody, verb: str, got: Sequence[Any], expected: Sequence[Any]
 ) -> None:
     if list(got) != list(expected):
         raise InvalidArgumentError(
