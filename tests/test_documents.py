@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +68,46 @@ def test_the_code_runs_and_prints_what_its_comments_say(code, capsys):
     assert capsys.readouterr().out.splitlines() == expected
 
 
+def file_named(name: str) -> Path | None:
+    """The file or folder that documents call so: its path in the repository, or in the package."""
+    return next(
+        (root / name for root in (REPOSITORY, REPOSITORY / "aioexec") if (root / name).exists()), None
+    )
+
+
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
+
+
+@cache
+def words_of_the_sources() -> set[str]:
+    folders = (REPOSITORY / name for name in ("aioexec", "tests", "bench", "examples"))
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    files += [REPOSITORY / "pyproject.toml", *(REPOSITORY / ".ci").iterdir()]
+    return set().union(*(words_of(text_of(file)) for file in files if file.is_file()))
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_the_files_it_names_exist(document):
     named = re.findall(r"`([\w/]+\.(?:py|md)|[\w/]+/)`", text_of(document))
 
-    missing = [
-        name
-        for name in named
-        if not any((root / name).exists() for root in (REPOSITORY, REPOSITORY / "aioexec"))
-    ]
+    assert [name for name in named if file_named(name) is None] == []
 
-    assert missing == []
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_what_it_says_is_in_a_file_is_there(document):
+    placed = re.findall(r"`([\w.]+)`(?: \w+)? (?:in|from|of)\s+`([\w/]+\.py)`", text_of(document))
+
+    files = [(name.rpartition(".")[2], file_named(file)) for name, file in placed]
+    assert [(name, file) for name, file in files if file is None or name not in words_of(text_of(file))] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_the_sources_have_the_words_of_its_code(document):
+    prose = re.sub(r"^```.*?^```", "", text_of(document), flags=re.DOTALL | re.MULTILINE)
+    spans = [span for span in re.findall(r"`([^`\n]+)`", prose) if "/" not in span]
+
+    assert [span for span in spans if not words_of(span) <= words_of_the_sources()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

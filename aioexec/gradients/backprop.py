@@ -59,10 +59,13 @@ def gradients(
             walk.add(y, gradient)
         walk.run()
         found: list[Any] = [walk.total(x) for x in sources]
-        if unconnected is UnconnectedGradients.ZERO:
-            for k, x in enumerate(xs):
-                found[k] = apply_op("ZerosLike", convert_to_tensor(x)) if found[k] is None else found[k]
-    return found
+        return _with_zeros(found, xs) if unconnected is UnconnectedGradients.ZERO else found
+
+
+def _with_zeros(gradients: list[Any], xs: list[Any]) -> list[Any]:
+    """Gradients with zeros for those that are None."""
+    pairs = zip(gradients, xs, strict=True)
+    return [apply_op("ZerosLike", convert_to_tensor(x)) if each is None else each for each, x in pairs]
 
 
 def _as_list(value: Any) -> list[Any]:

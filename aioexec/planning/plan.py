@@ -256,11 +256,7 @@ class _Assembler:
             for instruction in with_inner(item)
             for output in instruction.outputs
         }
-        used_by: dict[int, set[int]] = {}
-        for k, instructions in enumerate(made):
-            for instruction in instructions:
-                for value in instruction.inputs:
-                    used_by.setdefault(value, set()).add(k)
+        used_by = _users(made)
         self._number_frames(frame_of)
         index_of_frame = {frame: k for k, frame in enumerate(self.frames)}
         edges: list[list[Edge]] = [[] for _ in self.cut]
@@ -395,6 +391,16 @@ class _Assembler:
 
 def _run_by_role(value: Any) -> Any:
     return value
+
+
+def _users(items: Sequence[Sequence[Instruction]]) -> dict[int, set[int]]:
+    """The indices of the items that take each value."""
+    users: dict[int, set[int]] = {}
+    for k, instructions in enumerate(items):
+        for instruction in instructions:
+            for value in instruction.inputs:
+                users.setdefault(value, set()).add(k)
+    return users
 
 
 def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:

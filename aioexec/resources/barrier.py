@@ -125,13 +125,7 @@ class Barrier(WaitingRoom):
         try:
             for key, value in zip(keys, values, strict=True):
                 entry = self._incomplete.get(key) or self._begin(index, key)
-                if entry.values[component] is not _MISSING:
-                    raise InvalidArgumentError(
-                        f"Key {key.decode(errors='replace')} already has a value for component {component} "
-                        f"in barrier {self.name}"
-                    )
-                entry.values[component] = value
-                entry.missing -= 1
+                self._set(entry, component, value)
                 if not entry.missing:
                     del self._incomplete[key]
                     completed.append(entry)
@@ -155,6 +149,15 @@ class Barrier(WaitingRoom):
         count = len(self.dtypes)
         entry = self._incomplete[key] = Entry(index, 0, key, [_MISSING] * count, count)
         return entry
+
+    def _set(self, entry: Entry, component: int, value: Any) -> None:
+        if entry.values[component] is not _MISSING:
+            raise InvalidArgumentError(
+                f"Key {entry.key.decode(errors='replace')} already has a value for component {component} "
+                f"in barrier {self.name}"
+            )
+        entry.values[component] = value
+        entry.missing -= 1
 
     def _keep(self, entries: Sequence[Entry]) -> None:
         """Add complete tuples."""

@@ -40,6 +40,17 @@ def _hash(key: Any) -> int:
     return int(key) & _WORD
 
 
+def _check_shapes(value_dims: Sizes, empty_key: Array, deleted_key: Array | None) -> None:
+    for what, dims in (("value", value_dims), ("key", empty_key.shape)):
+        if len(dims) > 1:
+            raise InvalidArgumentError(f"Empty {what} must be a scalar or a vector, got shape {shown(dims)}")
+    if deleted_key is not None and deleted_key.shape != empty_key.shape:
+        raise InvalidArgumentError(
+            f"Empty and deleted keys must have same shape, got shapes: "
+            f"{shown(empty_key.shape)} and {shown(deleted_key.shape)}"
+        )
+
+
 class DenseHashTable(LookupTable):
     """See the module. Constant: `key_dims`, () or those of a vector; `empty_key`, `deleted_key`; `max_load_factor`."""
 
@@ -59,19 +70,7 @@ class DenseHashTable(LookupTable):
         max_load_factor: float = 0.8,
     ) -> None:
         super().__init__(name, key_dtype, value_dtype, value_dims, device)
-        if len(self.value_dims) > 1:
-            raise InvalidArgumentError(
-                f"Empty value must be a scalar or a vector, got shape {shown(self.value_dims)}"
-            )
-        if empty_key.ndim > 1:
-            raise InvalidArgumentError(
-                f"Empty key must be a scalar or a vector, got shape {shown(empty_key.shape)}"
-            )
-        if deleted_key is not None and deleted_key.shape != empty_key.shape:
-            raise InvalidArgumentError(
-                f"Empty and deleted keys must have same shape, got shapes: "
-                f"{shown(empty_key.shape)} and {shown(deleted_key.shape)}"
-            )
+        _check_shapes(self.value_dims, empty_key, deleted_key)
         if buckets < 4 or buckets & (buckets - 1):
             raise InvalidArgumentError(
                 f"Number of buckets must be at least 4 and a power of 2, got: {buckets}"

@@ -66,13 +66,19 @@ def replica_device_setter(
             return op.device
         asked = DeviceSpec.from_string(op.device or "")
         if ps_device and op.type in kept:
-            server = DeviceSpec.from_string(ps_device)
-            if server.job and (not asked.job or asked.job == server.job):
-                server = server.replace(task=choose(op))
-            return server.make_merged_spec(asked).to_string()
+            return _on_server(DeviceSpec.from_string(ps_device), asked, choose, op)
         return DeviceSpec.from_string(worker_device or "").make_merged_spec(asked).to_string()
 
     return place
+
+
+def _on_server(
+    server: DeviceSpec, asked: DeviceSpec, choose: Callable[[Operation], int], op: Operation
+) -> str:
+    """The device of a node on a parameter server, of whose tasks one is chosen if the node asked for no other job."""
+    if server.job and (not asked.job or asked.job == server.job):
+        server = server.replace(task=choose(op))
+    return server.make_merged_spec(asked).to_string()
 
 
 class _InTurn:

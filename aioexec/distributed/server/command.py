@@ -35,6 +35,14 @@ logger = logging.getLogger(__name__)
 _GRACE = 10.0
 _LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
+_SECURITY_FILES = (
+    ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of this server's certificate"),
+    ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
+    ("--tls-ca", CA_VARIABLE, "PEM file of the certificates that sign those of clients and other servers"),
+    ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
+)
+"""Options that name a file, the environment variable that has its default, and what is in the file."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -52,16 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="listen there instead of at the address in the cluster: 0.0.0.0 for all of this machine",
     )
     parser.add_argument("--config", type=_config, help="a ConfigProto, as text or JSON")
-    for option, variable, meaning in (
-        ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of this server's certificate"),
-        ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
-        (
-            "--tls-ca",
-            CA_VARIABLE,
-            "PEM file of the certificates that sign those of clients and other servers",
-        ),
-        ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
-    ):
+    for option, variable, meaning in _SECURITY_FILES:
         parser.add_argument(
             option,
             metavar="FILE",

@@ -48,10 +48,33 @@ class State(enum.Enum):
 
 
 class Server:
-    """One task of a cluster, in this process.
+    """One task of a cluster, in this process. Servers are made in a running loop.
 
     Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`. Changing: `_state`;
     `_starting`, the task that starts the listeners, while it runs; `_guard`, from `start` on.
+
+    Args:
+        server_or_cluster_def: a ServerDef, or an argument of ClusterSpec. Port 0 means any free one.
+        job_name, task_index: the task; optional if there is only one.
+        protocol: "grpc".
+        config: ConfigProto of its devices, and the defaults of its sessions.
+        start: serve at once.
+        listen: the host to listen at, if not that of its address: "0.0.0.0" for all interfaces.
+        security: certificates and a token; None: from the environment.
+        insecure: listen beyond loopback without either.
+        transport: replaces the default transport; `security`, `insecure` and `limits` are then unused.
+        limits: bounds on received messages.
+        liveness: when another task counts as lost.
+        collection: when to close sessions that were left open.
+        bits: the source of random numbers.
+
+    Raises:
+        GraphTypeError, GraphValueError: the task or cluster is malformed or ambiguous.
+        InternalError: the cluster has no such task.
+        InvalidArgumentError: a malformed address.
+        NotFoundError: another protocol.
+        UnavailableError: cannot listen at the address.
+        FailedPreconditionError: listening there would be insecure; no loop runs.
     """
 
     def __init__(
@@ -72,70 +95,43 @@ class Server:
         collection: Collection | None = None,
         bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
-        """Make a server, in a running loop.
-
-        Args:
-            server_or_cluster_def: a ServerDef, or an argument of ClusterSpec. Port 0 means any free one.
-            job_name, task_index: the task; optional if there is only one.
-            protocol: "grpc".
-            config: ConfigProto of its devices, and the defaults of its sessions.
-            start: serve at once.
-            listen: the host to listen at, if not that of its address: "0.0.0.0" for all interfaces.
-            security: certificates and a token; None: from the environment.
-            insecure: listen beyond loopback without either.
-            transport: replaces the default transport; `security`, `insecure` and `limits` are then unused.
-            limits: bounds on received messages.
-            liveness: when another task counts as lost.
-            collection: when to close sessions that were left open.
-            bits: the source of random numbers.
-
-        Raises:
-            GraphTypeError, GraphValueError: the task or cluster is malformed or ambiguous.
-            InternalError: the cluster has no such task.
-            InvalidArgumentError: a malformed address.
-            NotFoundError: another protocol.
-            UnavailableError: cannot listen at the address.
-            FailedPreconditionError: listening there would be insecure; no loop runs.
-        """
         self._state = State.STOPPED  # until the constructor is done
         self._made_at = _caller()
         _check_loop_runs()
         self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
-        if self.server_def.protocol not in PROTOCOLS:
-            raise NotFoundError(
-                f"No server factory registered for the given ServerDef: expected a protocol of {PROTOCOLS}, "
-                f"got {self.server_def.protocol!r}"
-            )
+        _check_protocol(self.server_def.protocol)
         address = own_address(self.server_def)
         self.task = task_name(self.server_def.job_name, self.server_def.task_index)
         carrier = transport or _usual_transport(security, limits, insecure)
         options = SessionOptions.from_config("", self.server_def.default_session_config)
         self.devices = _make_devices(options, self.task, bits)
-        others = Watched(carrier, liveness or Liveness())
-        self.workers = WorkerCache(addresses_of(self.server_def), others)
+        self.workers = WorkerCache(addresses_of(self.server_def), Watched(carrier, liveness or Liveness()))
         self.worker = Worker(self.task, self.devices, self.workers, options, bits)
         self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
-        self.draining = Draining(f"{self.task} at {address}")
-        handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
-        host, _, port = address.rpartition(":")
-        try:
-            listen_at = f"{listen or host}:{port}"
-            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.peer_gone)
-        except BaseException:
-            self.devices.dismiss()
-            raise
-        self.address = f"{host}:{self._listener.address.rpartition(':')[2]}"
-        self.workers.locate(self.task, self.address)
-        serves_locally = transport is None
-        self._local_listener = (
-            LocalListener(self.address, handlers, self.master.peer_gone) if serves_locally else None
-        )
+        self._listen(carrier, address, listen, serves_locally=transport is None)
         self._starting: asyncio.Task[None] | None = None
         self._guard: LoopEndGuard | None = None
         self._stopped = asyncio.Event()
         self._state = State.MADE
         if start:
             self.start()
+
+    def _listen(self, carrier: Transport, address: str, host: str | None, serves_locally: bool) -> None:
+        """Make the listeners: at the port of `address`, on `host` if given, and for clients in this loop."""
+        self.draining = Draining(f"{self.task} at {address}")
+        handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
+        own_host, _, port = address.rpartition(":")
+        try:
+            listen_at = f"{host or own_host}:{port}"
+            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.peer_gone)
+        except BaseException:
+            self.devices.dismiss()
+            raise
+        self.address = f"{own_host}:{self._listener.address.rpartition(':')[2]}"
+        self.workers.locate(self.task, self.address)
+        self._local_listener = (
+            LocalListener(self.address, handlers, self.master.peer_gone) if serves_locally else None
+        )
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
@@ -274,6 +270,13 @@ def _check_loop_runs() -> None:
         raise FailedPreconditionError(
             "a server belongs to an event loop: make it in a coroutine of that loop"
         ) from None
+
+
+def _check_protocol(protocol: str) -> None:
+    if protocol not in PROTOCOLS:
+        raise NotFoundError(
+            f"No server factory registered for the given ServerDef: expected a protocol of {PROTOCOLS}, got {protocol!r}"
+        )
 
 
 def _make_devices(options: SessionOptions, task: str, bits: Callable[[int], int]) -> DeviceMgr:

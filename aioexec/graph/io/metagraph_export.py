@@ -34,6 +34,22 @@ _FRAME: Final = "frame_name"
 logger = logging.getLogger(__name__)
 
 
+_TYPES = {
+    "graph": Graph,
+    "meta_info_def": MetaGraphDef.MetaInfoDef,
+    "graph_def": GraphDef,
+    "saver_def": SaverDef,
+}
+
+
+def _check_types(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, _TYPES[name]):
+            raise GraphTypeError(
+                f"{name} must be of type {_TYPES[name].__name__}, got {type(value).__name__!r}"
+            )
+
+
 def create_meta_graph_def(
     meta_info_def: Any = None,
     graph_def: GraphDef | None = None,
@@ -59,14 +75,7 @@ def create_meta_graph_def(
     Raises:
         GraphTypeError: an argument of a wrong type.
     """
-    for name, value, kind in (
-        ("graph", graph, Graph),
-        ("meta_info_def", meta_info_def, MetaGraphDef.MetaInfoDef),
-        ("graph_def", graph_def, GraphDef),
-        ("saver_def", saver_def, SaverDef),
-    ):
-        if value is not None and not isinstance(value, kind):
-            raise GraphTypeError(f"{name} must be of type {kind.__name__}, got {type(value).__name__!r}")
+    _check_types(graph=graph, meta_info_def=meta_info_def, graph_def=graph_def, saver_def=saver_def)
     graph = get_default_graph() if graph is None else graph
     result = MetaGraphDef(meta_info_def=meta_info_def, saver_def=saver_def)
     result.graph_def.CopyFrom(graph_to_graph_def(graph, add_shapes=True) if graph_def is None else graph_def)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.formats.protos import CollectionDef, GraphDef, MetaGraphDef, NodeDef
+from aioexec.formats.protos import CollectionDef, GraphDef, MetaGraphDef, NodeDef, OpList
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.io.graphdef_import import import_graph_def, own_proto
@@ -57,22 +57,24 @@ def import_meta_graph_nodes(
         GraphValueError: unbound inputs that are not in `input_map`, or any error in the nodes.
     """
     _check_bound(meta_graph_def, unbound_inputs_col_name, input_map or {})
-    graph = get_default_graph() if graph is None else graph
-    with graph.as_default(), undone_on_error(graph):
+    with (graph or get_default_graph()).as_default() as graph, undone_on_error(graph):
         scope = graph.unique_name(import_scope or "", mark_as_used=False)
-        info = meta_graph_def.meta_info_def
         elements = import_graph_def(
             _adapted(meta_graph_def.graph_def, clear_devices, scope),
             input_map,
             return_elements,
             import_scope or scope,
-            producer_op_list=info.stripped_op_list if info.HasField("stripped_op_list") else None,
+            producer_op_list=_producer_ops(meta_graph_def),
         )
-        restored = _Collections(graph, scope, _has_trainable_field(meta_graph_def))
-        for key in _in_order(meta_graph_def):
-            if key != unbound_inputs_col_name and restore_collections_predicate(key):
-                restored.add(key, meta_graph_def.collection_def[key])
+        kept = [key for key in _in_order(meta_graph_def) if key != unbound_inputs_col_name]
+        _restore_collections(graph, scope, meta_graph_def, filter(restore_collections_predicate, kept))
         return variables_in_scope(graph, scope), elements
+
+
+def _restore_collections(graph: Graph, scope: str, meta_graph: MetaGraphDef, keys: Iterable[str]) -> None:
+    restored = _Collections(graph, scope, _has_trainable_field(meta_graph))
+    for key in keys:
+        restored.add(key, meta_graph.collection_def[key])
 
 
 @contextlib.contextmanager
@@ -122,6 +124,11 @@ def _adapted(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
     for node in adapted.node if clear_devices else ():
         node.device = ""
     return adapted
+
+
+def _producer_ops(meta_graph: MetaGraphDef) -> OpList | None:
+    info = meta_graph.meta_info_def
+    return info.stripped_op_list if info.HasField("stripped_op_list") else None
 
 
 def _is_enter(node: NodeDef) -> bool:

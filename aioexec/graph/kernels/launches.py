@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -210,6 +210,20 @@ def _parse(text: str) -> tuple[list[str], list[str], str]:
     return inputs, [name.strip() for name in match[2].split(",")], body
 
 
+def _targets(
+    input_names: list[str], output_names: list[str], inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Iterator[tuple[str, Operand, Spec]]:
+    """Where each result goes: to the variable behind the input of its name, or to the next output."""
+    spare = enumerate(outputs)
+    for name in output_names:
+        if name in input_names:
+            k = input_names.index(name)
+            yield name, Operand("state", k), inputs[k]
+        else:
+            j, spec = next(spare)
+            yield name, Operand("output", j), spec
+
+
 def _bind_expression(
     input_names: list[str],
     output_names: list[str],
@@ -217,14 +231,7 @@ def _bind_expression(
     inputs: Sequence[Spec],
     outputs: Sequence[Spec],
 ) -> Launches | None:
-    targets, spare = [], list(enumerate(outputs))
-    for name in output_names:
-        if name in input_names:
-            k = input_names.index(name)
-            targets.append((name, Operand("state", k), inputs[k]))
-        else:
-            j, spec = spare.pop(0)
-            targets.append((name, Operand("output", j), spec))
+    targets = list(_targets(input_names, output_names, inputs, outputs))
     shape = targets[0][2].shape
     if any(_name(spec.dtype) not in ITEMSIZE for spec in (*inputs, *(spec for _, _, spec in targets))):
         return None

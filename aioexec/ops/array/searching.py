@@ -139,6 +139,12 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     return apply_op("UnravelIndex", indices, dims, name=name)
 
 
+def _as_matrix(x: Tensor) -> Tensor:
+    """`x` with all dimensions but the last joined into one."""
+    last = apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    return apply_op("Reshape", x, apply_op("Pack", [-1, last]))
+
+
 def searchsorted(
     sorted_sequence: Any,
     values: Any,
@@ -156,28 +162,6 @@ def searchsorted(
     with op_scope(name, "searchsorted", sorted_sequence, values) as scope:
         wanted = dtypes.as_dtype(out_type)
         rows, looked_up = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
-        flat = [
-            apply_op(
-                "Reshape",
-                each,
-                apply_op(
-                    "Pack",
-                    [
-                        -1,
-                        apply_op(
-                            "StridedSlice",
-                            apply_op("Shape", each),
-                            [-1],
-                            [0],
-                            [1],
-                            end_mask=1,
-                            shrink_axis_mask=1,
-                        ),
-                    ],
-                ),
-            )
-            for each in (rows, looked_up)
-        ]
         op_type = "LowerBound" if side == "left" else "UpperBound"
-        found = apply_op(op_type, *flat, out_type=wanted)
+        found = apply_op(op_type, _as_matrix(rows), _as_matrix(looked_up), out_type=wanted)
         return apply_op("Reshape", found, apply_op("Shape", looked_up), name=scope)

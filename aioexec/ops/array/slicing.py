@@ -169,13 +169,7 @@ def resolve(
     ellipsis_mask, new_mask, shrink_mask = (
         attrs[f"{what}_mask"] for what in ("ellipsis", "new_axis", "shrink_axis")
     )
-    if ellipsis_mask & (ellipsis_mask - 1):
-        raise GraphValueError("Multiple ellipses in slice spec not allowed")
-    used = sum(1 for i in range(length) if not (ellipsis_mask | new_mask) >> i & 1)
-    if used > len(dims):
-        raise GraphValueError(
-            f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims"
-        )
+    used = _dims_named(len(dims), length, ellipsis_mask, new_mask)
     cuts: list[Cut] = []
     kept: list[int | None] = []
 
@@ -200,6 +194,16 @@ def resolve(
                 cuts.append(_range_of(k, dims[k], spec, masked))
     whole(len(dims) - len(cuts))
     return Selection(tuple(cuts), tuple(kept))
+
+
+def _dims_named(rank: int, length: int, ellipsis_mask: int, new_mask: int) -> int:
+    """The number of dimensions that specifications name one by one, neither by an ellipsis nor as new ones."""
+    if ellipsis_mask & (ellipsis_mask - 1):
+        raise GraphValueError("Multiple ellipses in slice spec not allowed")
+    named = sum(1 for i in range(length) if not (ellipsis_mask | new_mask) >> i & 1)
+    if named > rank:
+        raise GraphValueError(f"Index out of range using input dim {rank}; input has only {rank} dims")
+    return named
 
 
 def _single(k: int, dim: int | None, index: int | None, stride: int | None) -> Cut:

@@ -43,22 +43,36 @@ def _make(context: KernelContext, name: str) -> BarrierResource:
 # Verbs
 
 
+def _check_component(barrier: BarrierResource, component: int, dtype: DType) -> None:
+    if not 0 <= component < len(barrier.dtypes):
+        raise InvalidArgumentError(
+            f"The component ID is out of range {component} > num_components (= {len(barrier.dtypes)})"
+        )
+    if barrier.dtypes[component] != dtype:
+        raise InvalidArgumentError(
+            f"Signature mismatch: component {component} of barrier {barrier.name!r} is "
+            f"{barrier.dtypes[component].name}, the node brings {dtype.name}"
+        )
+
+
+def _check_inserted(barrier: BarrierResource, component: int, keys: Array, values: Array) -> None:
+    dims = barrier.dims[component] or ()
+    if keys.ndim != 1 or values.shape[:1] != keys.shape:
+        raise InvalidArgumentError(
+            f"BarrierInsertMany: keys must be a vector, with a value each; "
+            f"got shapes {shown(keys.shape)} and {shown(values.shape)}"
+        )
+    if values.shape[1:] != dims:
+        raise InvalidArgumentError(
+            f"Shape mismatch in tuple component {component + 2}. "
+            f"Expected {shapes.describe(dims)}, got {shown(values.shape[1:])}"
+        )
+
+
 def _insert_many(context: KernelContext) -> Compute:
     component: int = context.attrs["component_index"]
     dtype: DType = context.attrs["T"]
-
-    def check(barrier: BarrierResource) -> None:
-        if not 0 <= component < len(barrier.dtypes):
-            raise InvalidArgumentError(
-                f"The component ID is out of range {component} > num_components (= {len(barrier.dtypes)})"
-            )
-        if barrier.dtypes[component] != dtype:
-            raise InvalidArgumentError(
-                f"Signature mismatch: component {component} of barrier {barrier.name!r} is "
-                f"{barrier.dtypes[component].name}, the node brings {dtype.name}"
-            )
-
-    find = finder(context, BarrierResource, check)
+    find = finder(context, BarrierResource, lambda barrier: _check_component(barrier, component, dtype))
 
     async def insert_large(step: StepContext, barrier: BarrierResource, keys: Array, values: Array) -> None:
         listed: list[bytes] = keys.tolist()
@@ -72,17 +86,7 @@ def _insert_many(context: KernelContext) -> Compute:
 
     def insert_many(step: StepContext, handle: Any, keys: Array, values: Array) -> Awaitable[Any] | None:
         barrier = find(handle)
-        dims = barrier.dims[component] or ()
-        if keys.ndim != 1 or values.shape[:1] != keys.shape:
-            raise InvalidArgumentError(
-                f"BarrierInsertMany: keys must be a vector, with a value each; "
-                f"got shapes {shown(keys.shape)} and {shown(values.shape)}"
-            )
-        if values.shape[1:] != dims:
-            raise InvalidArgumentError(
-                f"Shape mismatch in tuple component {component + 2}. "
-                f"Expected {shapes.describe(dims)}, got {shown(values.shape[1:])}"
-            )
+        _check_inserted(barrier, component, keys, values)
         if len(keys) > _MANY or are_large([values]):
             return insert_large(step, barrier, keys, values)
         barrier.insert_many(component, keys.tolist(), _elements(values))

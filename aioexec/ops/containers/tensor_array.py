@@ -294,74 +294,68 @@ def _write_gradient(verb: str) -> Callable[..., Sequence[Any]]:
 
 # Rows
 
-_VALUE = "(value:dtype) [dtype:type"
-_FLOW_OUT = "-> (flow_out:float)"
 _SETTINGS = "dtype:type; element_shape:shape=<unknown>; dynamic_size:bool=false; clear_after_read:bool=true"
 _NAME = "tensor_array_name:string=''"
 
 
-def _register_version(suffix: str, kind: str) -> None:
-    """Register the ops on arrays passed as `kind`; all are stateful, so that no pass merges, folds or prunes them."""
-    on = f"{suffix}(handle:{kind}"
-    for signature, shape, kernel, gradient in (
-        (
-            f"TensorArrayWrite{on}, index:int32, value:T, flow_in:float) {_FLOW_OUT} [T:type]",
-            _write_shape,
-            _write_kernel(_write),
-            _write_gradient("Read"),
-        ),
-        (
-            f"TensorArrayScatter{on}, indices:int32, value:T, flow_in:float) {_FLOW_OUT} [T:type]",
-            _scatter_shape,
-            _write_kernel(_scatter),
-            _write_gradient("Gather"),
-        ),
-        (
-            f"TensorArraySplit{on}, value:T, lengths:int64, flow_in:float) {_FLOW_OUT} [T:type]",
-            _split_shape,
-            _write_kernel(_split),
-            _write_gradient("Concat"),
-        ),
-        (
-            f"TensorArrayRead{on}, index:int32, flow_in:float) -> {_VALUE}]",
-            _read_shape,
-            _read_kernel(lambda array, attrs, index: array.read(_scalar(index))),
-            _read_gradient("Write"),
-        ),
-        (
-            f"TensorArrayGather{on}, indices:int32, flow_in:float) -> {_VALUE}; element_shape:shape=<unknown>]",
-            _gather_shape,
-            _read_kernel(_gather),
-            _read_gradient("Scatter"),
-        ),
-        (
-            f"TensorArrayConcat{on}, flow_in:float) -> (value:dtype, lengths:int64) "
-            "[dtype:type; element_shape_except0:shape=<unknown>]",
-            lambda context: [None, (None,)],
-            _read_kernel(lambda array, attrs: array.concat(attrs["element_shape_except0"])),
-            _read_gradient("Split"),
-        ),
-        (
-            f"TensorArraySize{on}, flow_in:float) -> (size:int32)",
-            _size_shape,
-            _read_kernel(_size),
-            NOT_DIFFERENTIABLE,
-        ),
-        (
-            f"TensorArrayClose{on}) -> ()",
-            lambda context: [],
-            lambda context: lambda handle: _array_in(handle).close(),
-            NOT_DIFFERENTIABLE,
-        ),
-    ):
-        reads = "-> (value" in signature
-        register(
-            f"{signature} {{stateful}}", shape=shape, kernel=kernel, gradient=gradient, dynamic_shape=reads
-        )
-
+_OPS_ON_ARRAYS: tuple[tuple[str, Callable[..., Any], Callable[..., Any], Any], ...] = (
+    (
+        "Write{on}, index:int32, value:T, flow_in:float) -> (flow_out:float) [T:type]",
+        _write_shape,
+        _write_kernel(_write),
+        _write_gradient("Read"),
+    ),
+    (
+        "Scatter{on}, indices:int32, value:T, flow_in:float) -> (flow_out:float) [T:type]",
+        _scatter_shape,
+        _write_kernel(_scatter),
+        _write_gradient("Gather"),
+    ),
+    (
+        "Split{on}, value:T, lengths:int64, flow_in:float) -> (flow_out:float) [T:type]",
+        _split_shape,
+        _write_kernel(_split),
+        _write_gradient("Concat"),
+    ),
+    (
+        "Read{on}, index:int32, flow_in:float) -> (value:dtype) [dtype:type]",
+        _read_shape,
+        _read_kernel(lambda array, attrs, index: array.read(_scalar(index))),
+        _read_gradient("Write"),
+    ),
+    (
+        "Gather{on}, indices:int32, flow_in:float) -> (value:dtype) "
+        "[dtype:type; element_shape:shape=<unknown>]",
+        _gather_shape,
+        _read_kernel(_gather),
+        _read_gradient("Scatter"),
+    ),
+    (
+        "Concat{on}, flow_in:float) -> (value:dtype, lengths:int64) "
+        "[dtype:type; element_shape_except0:shape=<unknown>]",
+        lambda context: [None, (None,)],
+        _read_kernel(lambda array, attrs: array.concat(attrs["element_shape_except0"])),
+        _read_gradient("Split"),
+    ),
+    ("Size{on}, flow_in:float) -> (size:int32)", _size_shape, _read_kernel(_size), NOT_DIFFERENTIABLE),
+    (
+        "Close{on}) -> ()",
+        lambda context: [],
+        lambda context: lambda handle: _array_in(handle).close(),
+        NOT_DIFFERENTIABLE,
+    ),
+)
+"""Signature, shape function, kernel and gradient of each op. All are stateful, so that no pass merges, folds or prunes them."""
 
 for _suffix, _kind in (("", "Ref(string)"), ("V2", "string"), ("V3", "resource")):
-    _register_version(_suffix, _kind)
+    for _signature, _shape, _kernel, _gradient in _OPS_ON_ARRAYS:
+        register(
+            f"TensorArray{_signature.format(on=f'{_suffix}(handle:{_kind}')} {{stateful}}",
+            shape=_shape,
+            kernel=_kernel,
+            gradient=_gradient,
+            dynamic_shape="-> (value" in _signature,
+        )
 
 for _signature, _rule in (
     (

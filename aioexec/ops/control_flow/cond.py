@@ -47,13 +47,7 @@ def cond(
     if isinstance(pred, bool):
         raise GraphTypeError("'pred' must not be a Python bool: the graph would not depend on it")
     with graph_of([pred]).as_default() as graph, graph.name_scope(name or "cond"):
-        if_false, if_true = switch(pred, pred)
-        pivot_true = apply_op("Identity", if_true, name="switch_t")
-        pivot_false = apply_op("Identity", if_false, name="switch_f")
-        pred = apply_op("Identity", pred, name="pred_id")
-        for tensor in (if_true, if_false, pivot_true, pivot_false, pred):
-            graph.prevent_fetching(tensor.op)
-        contexts = CondContext(pred, pivot_true, branch=1), CondContext(pred, pivot_false, branch=0)
+        contexts = _branch_contexts(graph, pred)
         results = (
             _build_branch(contexts[0], true_fn, "true_fn", strict),
             _build_branch(contexts[1], false_fn, "false_fn", strict),
@@ -74,6 +68,17 @@ def _either(function: Any, older: Any, name: str, older_name: str) -> BranchFunc
         raise GraphTypeError(f"'{name}' must be callable, got {function!r}")
     branch: BranchFunction = function
     return branch
+
+
+def _branch_contexts(graph: Graph, pred: Any) -> tuple[CondContext, CondContext]:
+    """The contexts of the branches taken if `pred` holds and if it does not."""
+    if_false, if_true = switch(pred, pred)
+    pivot_true = apply_op("Identity", if_true, name="switch_t")
+    pivot_false = apply_op("Identity", if_false, name="switch_f")
+    pred = apply_op("Identity", pred, name="pred_id")
+    for tensor in (if_true, if_false, pivot_true, pivot_false, pred):
+        graph.prevent_fetching(tensor.op)
+    return CondContext(pred, pivot_true, branch=1), CondContext(pred, pivot_false, branch=0)
 
 
 def _build_branch(context: CondContext, function: BranchFunction, name: str, strict: bool) -> Any:

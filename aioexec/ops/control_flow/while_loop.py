@@ -56,18 +56,14 @@ def while_loop(
     Raises:
         GraphTypeError, GraphValueError: an argument is not as said, or the body returns another structure, dtype or shape.
     """
-    for argument, function in (("cond", cond), ("body", body)):
-        if not callable(function):
-            raise GraphTypeError(f"'{argument}' must be callable, got {function!r}")
-    if not loop_vars:
-        raise GraphValueError("'loop_vars' must be provided")
+    _check_arguments(cond, body, loop_vars)
     with graph_of(flatten(loop_vars)).as_default() as graph, graph.name_scope(name or "while"):
         limit = None if maximum_iterations is None else _scalar(maximum_iterations)
         single = len(loop_vars) == 1 and not return_same_structure
         if limit is not None:
-            cond, body, loop_vars = _counted(cond, body, loop_vars, limit, single)
-            if shape_invariants is not None:
-                shape_invariants = (TensorShape(()), shape_invariants[0] if single else shape_invariants)
+            cond, body, loop_vars, shape_invariants = _counted(
+                cond, body, loop_vars, shape_invariants, limit, single
+            )
         loop_vars = map_structure(convert_to_tensor, loop_vars)
         invariants = _part_shapes(loop_vars, shape_invariants)
         context = WhileContext(limit, parallel_iterations, back_prop, swap_memory)
@@ -79,6 +75,14 @@ def while_loop(
     return result if return_same_structure or len(context.loop_exits) > 1 else result[0]
 
 
+def _check_arguments(cond: Any, body: Any, loop_vars: Any) -> None:
+    for argument, function in (("cond", cond), ("body", body)):
+        if not callable(function):
+            raise GraphTypeError(f"'{argument}' must be callable, got {function!r}")
+    if not loop_vars:
+        raise GraphValueError("'loop_vars' must be provided")
+
+
 def _scalar(maximum_iterations: Any) -> Tensor:
     limit = convert_to_tensor(maximum_iterations, name="maximum_iterations")
     if limit.dims is not None and len(limit.dims):
@@ -87,8 +91,13 @@ def _scalar(maximum_iterations: Any) -> Tensor:
 
 
 def _counted(
-    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, limit: Tensor, single: bool
-) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any,
+    limit: Tensor,
+    single: bool,
+) -> tuple[Callable[..., Any], Callable[..., Any], Any, Any]:
     """The loop with a counter for its first variable, and all the others for its second."""
     counter = constant(0, limit.dtype, name="iteration_counter")
 
@@ -102,7 +111,9 @@ def _counted(
         following = i + 1
         return following, _like(rest, spread(body, rest), single)
 
-    return counted_cond, counted_body, (counter, loop_vars[0] if single else loop_vars)
+    if shape_invariants is not None:
+        shape_invariants = (TensorShape(()), shape_invariants[0] if single else shape_invariants)
+    return counted_cond, counted_body, (counter, loop_vars[0] if single else loop_vars), shape_invariants
 
 
 def _like(rest: Any, result: Any, single: bool) -> Any:

@@ -71,12 +71,32 @@ class _Elements:
         """The rows at an index, in the structure the elements came in."""
         return pack_sequence_as(self.structure, [array.read(index) for array in self.arrays])
 
+    def order(self, reverse: bool) -> tuple[Tensor, int, Callable[..., Tensor]]:
+        """The index of the first row, the step to the next one, and the condition that there is a row at an index."""
+        if reverse:
+            return self.count - 1, -1, lambda i, *others: i >= 0
+        return convert_to_tensor(0), 1, lambda i, *others: i < self.count
+
+    def new_array(self, value: Tensor, infer_shape: bool) -> TensorArray:
+        """An array for results like `value`, one for each row."""
+        return TensorArray(
+            value.dtype.base_dtype,
+            self.count,
+            infer_shape=infer_shape,
+            element_shape=value.shape if infer_shape else None,
+        )
+
     def results(self, arrays: Sequence[TensorArray]) -> list[Tensor]:
         """What was written, one row for each element."""
         found = [array.stack() for array in arrays]
         for tensor in found:
             tensor.set_shape(TensorShape([self.length]).concatenate(tensor.shape[1:]))
         return found
+
+
+def _write_row(arrays: Sequence[TensorArray], index: Any, values: Sequence[Any]) -> list[TensorArray]:
+    """The arrays after each was given its value at an index."""
+    return [array.write(index, value) for array, value in zip(arrays, values, strict=True)]
 
 
 def _checked(function: Any) -> None:
@@ -117,8 +137,7 @@ def map_fn(
         def body(i: Tensor, written: list[TensorArray]) -> Any:
             found = fn(elements.read(i))
             assert_same_structure(structure, found)
-            pairs = zip(written, flatten(found), strict=True)
-            return i + 1, [array.write(i, value) for array, value in pairs]
+            return i + 1, _write_row(written, i, flatten(found))
 
         options = _Options(parallel_iterations, back_prop, swap_memory)
         _, arrays = options.loop(lambda i, _: i < elements.count, body, (convert_to_tensor(0), arrays))
@@ -150,32 +169,18 @@ def scan(
     _checked(fn)
     with op_scope(name, "scan", *flatten(elems)):
         elements = _Elements(elems)
-        first = elements.count - 1 if reverse else convert_to_tensor(0)
-        step = -1 if reverse else 1
+        first, step, goes_on = elements.order(reverse)
         structure = elems if initializer is None else initializer
         start = elements.read(first) if initializer is None else map_structure(convert_to_tensor, initializer)
-        arrays = [
-            TensorArray(
-                value.dtype.base_dtype,
-                elements.count,
-                infer_shape=infer_shape,
-                element_shape=value.shape if infer_shape else None,
-            )
-            for value in flatten(start)
-        ]
+        arrays = [elements.new_array(value, infer_shape) for value in flatten(start)]
         if initializer is None:
-            arrays = [array.write(first, value) for array, value in zip(arrays, flatten(start), strict=True)]
-            first = first + step
+            arrays, first = _write_row(arrays, first, flatten(start)), first + step
 
         def body(i: Tensor, flat: list[Tensor], written: list[TensorArray]) -> Any:
             found = fn(pack_sequence_as(structure, flat), elements.read(i))
             assert_same_structure(structure, found)
             values = flatten(map_structure(convert_to_tensor, found))
-            pairs = zip(written, values, strict=True)
-            return i + step, values, [array.write(i, value) for array, value in pairs]
-
-        def goes_on(i: Tensor, flat: Any, written: Any) -> Any:
-            return i >= 0 if reverse else i < elements.count
+            return i + step, values, _write_row(written, i, values)
 
         options = _Options(parallel_iterations, back_prop, swap_memory)
         _, _, arrays = options.loop(goes_on, body, (first, flatten(start), arrays))
@@ -226,14 +231,10 @@ def _fold(
     _checked(fn)
     with op_scope(name, name, *flatten(elems)):
         elements = _Elements(elems)
-        first = elements.count - 1 if reverse else convert_to_tensor(0)
-        step = -1 if reverse else 1
+        first, step, goes_on = elements.order(reverse)
         start = initializer
         if initializer is None:
             start, first = elements.read(first), first + step
-
-        def goes_on(i: Tensor, accumulated: Any) -> Any:
-            return i >= 0 if reverse else i < elements.count
 
         def body(i: Tensor, accumulated: Any) -> Any:
             return i + step, fn(accumulated, elements.read(i))

@@ -191,11 +191,8 @@ def bind_product(
     batch = out.shape[:-2]
     steps = [batch_steps(spec.shape, batch) for spec in inputs]
     if prod(y.shape[:-2]) == 1 and prod(x.shape[:-2]) == prod(batch) and not flip_x:
-        m, batch, steps = (
-            m * prod(batch),
-            (),
-            [(), ()],
-        )  # one matrix on the right: the batch is only more rows
+        # one matrix on the right: the batch is only more rows
+        m, batch, steps = m * prod(batch), (), [(), ()]
     dims, both = collapse(batch, steps)
     outer = (1,) * max(0, 2 - len(dims)) + dims
     step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
@@ -203,20 +200,17 @@ def bind_product(
         return None
     kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
     how = way_of(flip_x, m, n, k)
-    cost = 40 + int(m * n * k * outer[-1] * outer[-2] * element_cost(x.dtype, how))
-    if how in (loops.ROWS, loops.COLUMN) and n * k * x.dtype.itemsize >= FAR:
-        cost += int(n * k * x.dtype.itemsize * FAR_COST)
+    cost = cost_of(x.dtype, how, outer[-1] * outer[-2], m, n, k)
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
     epilogue = Epilogue(15, 2, 3, n) if how in (loops.IN_TILES, loops.LARGE) else None
     handover = handover_of(words, x.dtype) if units is not None and how == loops.IN_TILES else None
+    size = m * n * outer[-1] * outer[-2]
     rows = [
         Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, handover)
-        for places in places_of(
-            operands, outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize
-        )
+        for places in places_of(operands, outer[:-2], step_x, step_y, size, x.dtype.itemsize)
     ]
     return Launches(tuple(rows))
 
@@ -239,6 +233,13 @@ def way_of(flip_x: bool, m: int, n: int, k: int) -> int:
     if m == 1:
         return loops.ROWS
     return loops.LARGE if m * n * k >= LARGE else loops.IN_TILES
+
+
+def cost_of(dtype: np.dtype[Any], how: int, count: int, m: int, n: int, k: int) -> int:
+    """Nanoseconds of a launch of `count` products."""
+    cost = 40 + int(m * n * k * count * element_cost(dtype, how))
+    matrix = n * k * dtype.itemsize
+    return cost + int(matrix * FAR_COST) if how in (loops.ROWS, loops.COLUMN) and matrix >= FAR else cost
 
 
 def element_cost(dtype: np.dtype[Any], how: int) -> float:

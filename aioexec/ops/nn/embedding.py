@@ -129,6 +129,14 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
 COMBINERS = ("sum", "mean", "sqrtn")
 
 
+def _check_sparse_arguments(sp_ids: Any, sp_weights: Any, combiner: str) -> None:
+    if combiner not in COMBINERS:
+        raise GraphValueError(f"combiner must be one of {', '.join(map(repr, COMBINERS))}, got {combiner!r}")
+    for what, value in (("sp_ids", sp_ids), ("sp_weights", sp_weights)):
+        if not isinstance(value, SparseTensor) and (value is not None or what == "sp_ids"):
+            raise GraphTypeError(f"{what} must be SparseTensor, got {value!r}")
+
+
 def embedding_lookup_sparse(
     params: Any,
     sp_ids: Any,
@@ -150,22 +158,10 @@ def embedding_lookup_sparse(
         GraphValueError: another combiner.
     """
     combiner = combiner or "mean"
-    if combiner not in COMBINERS:
-        raise GraphValueError(f"combiner must be one of {', '.join(map(repr, COMBINERS))}, got {combiner!r}")
-    for what, value in (("sp_ids", sp_ids), ("sp_weights", sp_weights)):
-        if not isinstance(value, SparseTensor) and (value is not None or what == "sp_ids"):
-            raise GraphTypeError(f"{what} must be SparseTensor, got {value!r}")
+    _check_sparse_arguments(sp_ids, sp_weights, combiner)
     with op_scope(name, "embedding_lookup_sparse", *_parts(params), sp_ids.values) as scope:
-        examples = apply_op(
-            "StridedSlice",
-            sp_ids.indices,
-            [0, 0],
-            [0, 1],
-            [1, 1],
-            begin_mask=1,
-            end_mask=1,
-            shrink_axis_mask=2,
-        )
+        masks: dict[str, Any] = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2}
+        examples = apply_op("StridedSlice", sp_ids.indices, [0, 0], [0, 1], [1, 1], **masks)
         segments = apply_op("Cast", examples, DstT=dtypes.int32)
         different, numbers = apply_tuple_op("Unique", sp_ids.values)
         rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)

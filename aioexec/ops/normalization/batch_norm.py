@@ -103,17 +103,19 @@ def _rows_of(values: Array) -> int:
     return max(len(values), 1)
 
 
+def _moments(x: Array) -> tuple[Array, Array]:
+    """Mean and variance of each column."""
+    if len(x) == 0:
+        return np.zeros(x.shape[1], np.float32), np.zeros(x.shape[1], np.float32)
+    mean, variance = (each(x, axis=0, dtype=np.float64) for each in (np.mean, np.var))
+    return np.asarray(mean, np.float32), np.asarray(variance, np.float32)
+
+
 def _forward_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
     epsilon, factor = np.float32(attrs["epsilon"]), np.float32(attrs["exponential_avg_factor"])
     dummies = len(context.output_dtypes) - 5
     vector_dtype = context.output_dtypes[1].numpy
-
-    def moments(x: Array) -> tuple[Array, Array]:
-        if len(x) == 0:
-            return np.zeros(x.shape[1], np.float32), np.zeros(x.shape[1], np.float32)
-        mean, variance = (each(x, axis=0, dtype=np.float64) for each in (np.mean, np.var))
-        return np.asarray(mean, np.float32), np.asarray(variance, np.float32)
 
     def reported(x: Array, mean: Array, variance: Array, old: tuple[Array, Array]) -> tuple[Array, Array]:
         """The running averages; the variance without the bias of a sample."""
@@ -137,7 +139,7 @@ def _forward_kernel(context: KernelContext) -> Compute:
         seen = _flat(attrs, x)
         given = mean.astype(np.float32), variance.astype(np.float32)
         if attrs["is_training"]:
-            used = moments(seen)
+            used = _moments(seen)
             shown = reported(seen, *used, given)
         else:
             used = shown = given

@@ -260,6 +260,9 @@ def real(dtype: Any, op: str) -> dtypes.DType:
     return wanted
 
 
+_UNIFORM_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
+
+
 def random_uniform(
     shape: Any,
     minval: Any = 0,
@@ -274,14 +277,7 @@ def random_uniform(
         GraphValueError: an integer dtype without maxval, or one that is not supported.
     """
     dtype = dtypes.as_dtype(dtype)
-    if dtype not in (
-        dtypes.float16,
-        dtypes.bfloat16,
-        dtypes.float32,
-        dtypes.float64,
-        dtypes.int32,
-        dtypes.int64,
-    ):
+    if dtype.name not in _UNIFORM_DTYPES:
         raise GraphValueError(f"random_uniform: invalid dtype {dtype.name}")
     if maxval is None:
         if dtype.is_integer:

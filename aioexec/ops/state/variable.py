@@ -28,6 +28,7 @@ from aioexec.ops.state.initial_values import guarded, initial_tensor
 from aioexec.ops.state.variable_kinds import (
     VariableAggregation,
     VariableSynchronization,
+    check_variable_arguments,
     checked_copies,
     choose_resource,
     disable_resource_variables as disable_resource_variables,
@@ -98,12 +99,7 @@ class Variable(Operators[Tensor]):
         if variable_def is not None:
             variable_defs.fill(self, variable_def, import_scope)
             return
-        if initial_value is None:
-            raise GraphValueError(f"Variable {name!r}: initial_value must be specified")
-        if isinstance(collections, str) or not isinstance(collections, Iterable | None):
-            raise GraphValueError(f"Variable {name!r}: collections must be a list, got {collections!r}")
-        if constraint is not None and not callable(constraint):
-            raise GraphValueError(f"Variable {name!r}: constraint must be callable, got {constraint!r}")
+        check_variable_arguments(name, initial_value, collections, constraint)
         self.synchronization, self.aggregation, self._trainable = checked_copies(
             synchronization, aggregation, trainable, name
         )

@@ -7,6 +7,7 @@ others are kept for programs and MetaGraphs that name them: there is one copy of
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Any, Final
 
 from aioexec.data_classes import dataclass
@@ -62,6 +63,15 @@ class VariableAggregation(enum.Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
+
+
+def check_variable_arguments(name: str | None, initial_value: Any, collections: Any, constraint: Any) -> None:
+    if initial_value is None:
+        raise GraphValueError(f"Variable {name!r}: initial_value must be specified")
+    if isinstance(collections, str) or not isinstance(collections, Iterable | None):
+        raise GraphValueError(f"Variable {name!r}: collections must be a list, got {collections!r}")
+    if constraint is not None and not callable(constraint):
+        raise GraphValueError(f"Variable {name!r}: constraint must be callable, got {constraint!r}")
 
 
 def checked_copies(

@@ -256,6 +256,15 @@ def _thresholds(count: int, last: float = 1.0 + MARGIN) -> list[float]:
     return [0.0 - MARGIN, *((k + 1) * 1.0 / (count - 1) for k in range(count - 2)), last]
 
 
+def _check_curve(curve: str, summation_method: str) -> None:
+    if curve not in ("ROC", "PR"):
+        raise GraphValueError(f"Curve must be either ROC or PR, got {curve!r}")
+    if summation_method not in SUMMATIONS:
+        raise GraphValueError(
+            f"Invalid summation_method: {summation_method!r}, expected one of {sorted(SUMMATIONS)}"
+        )
+
+
 def auc(
     labels: Any,
     predictions: Any,
@@ -278,12 +287,7 @@ def auc(
         GraphValueError: no such curve or summation method.
     """
     with variable_scope(name, "auc", [labels, predictions, weights]):
-        if curve not in ("ROC", "PR"):
-            raise GraphValueError(f"Curve must be either ROC or PR, got {curve!r}")
-        if summation_method not in SUMMATIONS:
-            raise GraphValueError(
-                f"Invalid summation_method: {summation_method!r}, expected one of {sorted(SUMMATIONS)}"
-            )
+        _check_curve(curve, summation_method)
         if thresholds is None:
             limits = _thresholds(num_thresholds)
         else:

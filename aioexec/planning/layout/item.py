@@ -210,6 +210,14 @@ class Layout(LayoutState):
                 return "an alias of what is not in memory"
         return None
 
+    def _make_targets(self, position: int, instruction: Instruction, outputs: list[Spec]) -> list[Local]:
+        """Make the places of outputs that are no variables."""
+        targets = []
+        for value, spec in zip(instruction.outputs, outputs, strict=False):
+            targets.append(Local(self.arena(spec.nbytes, position), 0, spec))
+            self.held[value] = targets[-1]
+        return targets
+
     def _lay_launches(
         self,
         position: int,
@@ -219,11 +227,7 @@ class Layout(LayoutState):
         launches: Launches,
     ) -> None:
         row = instruction.node.row
-        targets = []
-        for value, spec in zip(instruction.outputs, outputs, strict=False):
-            if row.role is not Role.UPDATE:
-                targets.append(Local(self.arena(spec.nbytes, position), 0, spec))
-                self.held[value] = targets[-1]
+        targets = [] if row.role is Role.UPDATE else self._make_targets(position, instruction, outputs)
         scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
         if targets:
             self._add_heirs(inputs, launches, targets[0].buffer)

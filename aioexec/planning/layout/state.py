@@ -63,11 +63,7 @@ class LayoutState(ABC):
             if each.structure is not None
         }
         self.last = len(self.instructions)
-        self.last_use = {
-            value: position
-            for position, instruction in enumerate(self.instructions)
-            for value in instruction.inputs
-        } | dict.fromkeys(item.outputs, self.last)
+        self.last_use = _last_uses(self.instructions) | dict.fromkeys(item.outputs, self.last)
         for value, content in enumerate(values):
             if content is not None:
                 self.held[value] = content
@@ -173,6 +169,13 @@ class LayoutState(ABC):
         if isinstance(held, np.ndarray):
             return None if held.dtype == object else Spec(held.dtype, held.shape, held)
         return self.versions.spec(held) if isinstance(held, Variable) else None
+
+
+def _last_uses(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """The position of the last instruction that takes each value."""
+    return {
+        value: position for position, instruction in enumerate(instructions) for value in instruction.inputs
+    }
 
 
 def _gradient_sources(instructions: Sequence[Instruction]) -> list[str]:

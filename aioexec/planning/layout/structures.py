@@ -99,15 +99,7 @@ class _Attempt:
         changing = {k for k in range(count) if not _fits(results[k], places[k])}
         if changing:
             return changing
-        handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
-        results = [
-            # a value that becomes another variable's next value must exist until all of them are carried
-            result
-            if isinstance(place, Local) and id(place.buffer) in handed_on
-            else self._in_place(result, place)
-            for result, place in zip(results, places, strict=True)
-        ]
-        self._carry(results, places)
+        self._carry(self._all_in_place(results, places), places)
         layout.pending.append(PendingJump(top, None, self.position))
         out.row = len(layout.pending)
         layout.cost += (layout.cost - cost) * (ROUNDS - 1)
@@ -133,6 +125,17 @@ class _Attempt:
         """Extend the live range of a value past the end of the structure."""
         if isinstance(held, Local):
             held.buffer.keep_past(self.layout.end_of(self.position))
+
+    def _all_in_place(self, results: list[Held], places: list[Held]) -> list[Held]:
+        """The results of an iteration, each in its carried place where a row can write it there."""
+        handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
+        return [
+            # a value that becomes another variable's next value must exist until all of them are carried
+            result
+            if isinstance(place, Local) and id(place.buffer) in handed_on
+            else self._in_place(result, place)
+            for result, place in zip(results, places, strict=True)
+        ]
 
     def _in_place(self, result: Held, place: Held) -> Held:
         """Let a row write a result directly to its carried place, if the previous value is not needed any more then."""

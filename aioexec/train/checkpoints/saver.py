@@ -205,15 +205,7 @@ class Saver:
         listed = latest_filename or DEFAULT_NAME
         if os.path.dirname(listed):
             raise GraphValueError("'latest_filename' must not contain path components")
-        prefix = os.fspath(save_path)
-        if global_step is None:
-            if os.path.basename(prefix) == listed and not self._options["sharded"]:
-                raise GraphValueError(
-                    f"'latest_filename' collides with 'save_path': '{listed}' and '{prefix}'"
-                )
-        else:
-            step = await _number(sess, global_step)
-            prefix = f"{prefix}-{step:08d}" if self._pad_step_number else f"{prefix}-{step}"
+        prefix = await self._prefix(sess, os.fspath(save_path), global_step, listed)
         meta = None
         if write_meta_graph:
             meta = partial(
@@ -223,18 +215,33 @@ class Saver:
             if meta is not None:
                 await off_loop(meta)
             return None
-        begun = BegunSave(prefix, self._write_version, listed if write_state else None, meta_graph_suffix)
+        listed_in = listed if write_state else None
         async with self._turn:
-            try:
-                path = await self._write(sess, prefix, begun, meta)
-                if write_state:
-                    await off_loop(self._list, path, prefix, listed, begun)
-            except OutOfRangeError as error:
-                # EFBIG is of this class. It ends a monitored session's loop well, but nothing has been saved.
-                raise ResourceExhaustedError(f"{prefix} cannot be saved: {error.message}") from error
-            finally:
-                await off_loop(begun.end)
+            begun = BegunSave(prefix, self._write_version, listed_in, meta_graph_suffix)
+            return await self._write_and_list(sess, prefix, begun, meta, listed_in)
+
+    async def _prefix(self, sess: Any, path: str, global_step: Any, listed: str) -> str:
+        """The path of a checkpoint, with the number of its step if there is one."""
+        if global_step is not None:
+            step = await _number(sess, global_step)
+            return f"{path}-{step:08d}" if self._pad_step_number else f"{path}-{step}"
+        if os.path.basename(path) == listed and not self._options["sharded"]:
+            raise GraphValueError(f"'latest_filename' collides with 'save_path': '{listed}' and '{path}'")
         return path
+
+    async def _write_and_list(
+        self, sess: Any, prefix: str, begun: BegunSave, meta: Callable[[], Any] | None, listed: str | None
+    ) -> str:
+        try:
+            path = await self._write(sess, prefix, begun, meta)
+            if listed is not None:
+                await off_loop(self._list, path, prefix, listed, begun)
+            return path
+        except OutOfRangeError as error:
+            # EFBIG is of this class. It ends a monitored session's loop well, but nothing has been saved.
+            raise ResourceExhaustedError(f"{prefix} cannot be saved: {error.message}") from error
+        finally:
+            await off_loop(begun.end)
 
     async def _write(self, sess: Any, prefix: str, begun: BegunSave, meta: Callable[[], Any] | None) -> str:
         """Write the files of a checkpoint, and say where it is."""

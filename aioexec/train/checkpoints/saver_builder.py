@@ -118,17 +118,8 @@ class BaseSaverBuilder:
         with graph.name_scope(name or "save"):
             filename_tensor = placeholder_with_default(filename or "model", shape=(), name="filename")
             filename_tensor = placeholder_with_default(filename_tensor, shape=(), name="Const")
-            if sharded:
-                shards = _by_device(saveables)
-                save_tensor = self._sharded_save(filename_tensor, shards)
-                restores = [
-                    self._restores(filename_tensor, there, device, restore_sequentially, reshape, shard)
-                    for shard, (device, there) in enumerate(shards)
-                ]
-                restore_op = group(*restores, name="restore_all")
-            else:
-                save_tensor = self._save_into(filename_tensor, saveables)
-                restore_op = self._restores(filename_tensor, saveables, "", restore_sequentially, reshape)
+            make_nodes = self._sharded_nodes if sharded else self._unsharded_nodes
+            save_tensor, restore_op = make_nodes(filename_tensor, saveables, restore_sequentially, reshape)
         _join_partitioned_variables()
         return SaverDef(
             filename_tensor_name=filename_tensor.name,
@@ -139,6 +130,25 @@ class BaseSaverBuilder:
             keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
             version=self._write_version,
         )
+
+    def _unsharded_nodes(
+        self, filename_tensor: Tensor, saveables: Saveables, restore_sequentially: bool, reshape: bool
+    ) -> tuple[Tensor, Operation]:
+        """The tensor that saves and the operation that restores."""
+        save_tensor = self._save_into(filename_tensor, saveables)
+        return save_tensor, self._restores(filename_tensor, saveables, "", restore_sequentially, reshape)
+
+    def _sharded_nodes(
+        self, filename_tensor: Tensor, saveables: Saveables, restore_sequentially: bool, reshape: bool
+    ) -> tuple[Tensor, Operation]:
+        """The same, of a file for each device."""
+        shards = _by_device(saveables)
+        save_tensor = self._sharded_save(filename_tensor, shards)
+        restores = [
+            self._restores(filename_tensor, there, device, restore_sequentially, reshape, shard)
+            for shard, (device, there) in enumerate(shards)
+        ]
+        return save_tensor, group(*restores, name="restore_all")
 
     def _save_into(self, filename_tensor: Tensor, saveables: Saveables) -> Tensor:
         """The name of a file, once that is saved."""

@@ -86,37 +86,27 @@ def warm_start(
     logger.info("Warm-starting from: %s", ckpt_to_initialize_from)
     vocabularies, former = dict(var_name_to_vocab_info or {}), dict(var_name_to_prev_var_name or {})
     grouped = by_name(_chosen(vars_to_warm_start))
-    for given, argument in (
-        (former, "var_name_to_prev_var_name"),
-        (vocabularies, "var_name_to_vocab_info"),
-    ):
-        unused = sorted(given.keys() - grouped.keys())
-        if unused:
-            raise GraphValueError(
-                f"You provided the following variables in {argument} that were not used: {unused}. Perhaps you misspelled "
-                f"them? Here is the list of viable variable names: {sorted(grouped)}"
-            )
+    _check_used("var_name_to_prev_var_name", former, grouped)
+    _check_used("var_name_to_vocab_info", vocabularies, grouped)
     plain = []
     for name, variable in grouped.items():
         vocabulary = vocabularies.get(name)
         if vocabulary is not None:
-            _warm_start_var_with_vocab(
-                variable,
-                vocabulary.new_vocab,
-                vocabulary.new_vocab_size,
-                ckpt_to_initialize_from,
-                vocabulary.old_vocab,
-                vocabulary.old_vocab_size,
-                vocabulary.num_oov_buckets,
-                former.get(name),
-                vocabulary.backup_initializer,
-                vocabulary.axis,
-            )
+            _warm_start_by_words(variable, vocabulary, ckpt_to_initialize_from, former.get(name))
         elif vars_to_warm_start is not None:
             plain.append((former.get(name, name), variable))
     if plain:
         init_from_checkpoint(ckpt_to_initialize_from, plain)
     logger.info("Warm-started %d variables.", len(plain) + len(vocabularies))
+
+
+def _check_used(argument: str, given: Mapping[str, Any], grouped: Mapping[str, Any]) -> None:
+    unused = sorted(given.keys() - grouped.keys())
+    if unused:
+        raise GraphValueError(
+            f"You provided the following variables in {argument} that were not used: {unused}. Perhaps you misspelled "
+            f"them? Here is the list of viable variable names: {sorted(grouped)}"
+        )
 
 
 def _chosen(given: Any) -> list[Any]:
@@ -133,6 +123,21 @@ def _chosen(given: Any) -> list[Any]:
             part for each in given for part in (each if isinstance(each, PartitionedVariable) else [each])
         ]
     raise GraphValueError("If `vars_to_warm_start` is a list, it must be all `Variable` or all `str`")
+
+
+def _warm_start_by_words(var: Any, vocabulary: VocabInfo, prev_ckpt: Path, prev_name: str | None) -> None:
+    _warm_start_var_with_vocab(
+        var,
+        vocabulary.new_vocab,
+        vocabulary.new_vocab_size,
+        prev_ckpt,
+        vocabulary.old_vocab,
+        vocabulary.old_vocab_size,
+        vocabulary.num_oov_buckets,
+        prev_name,
+        vocabulary.backup_initializer,
+        vocabulary.axis,
+    )
 
 
 def _warm_start_var_with_vocab(
@@ -152,13 +157,7 @@ def _warm_start_var_with_vocab(
         raise GraphValueError(
             "Invalid args: Must provide all of [current_vocab_path, current_vocab_size, prev_ckpt, prev_vocab_path]"
         )
-    parts = list(var) if isinstance(var, list | tuple | PartitionedVariable) else [var]
-    if not all(isinstance(part, Variable) for part in parts):
-        raise GraphTypeError(
-            f"var MUST be one of the following: a Variable, list of Variable or PartitionedVariable, but is {type(var)}"
-        )
-    if any(part.shape.ndims != 2 for part in parts):
-        raise GraphValueError(f"a variable that has a vocabulary must be a matrix: {parts}")
+    parts = _matrices(var)
     height, by_rows = sum(part.shape.as_list()[0] or 0 for part in parts), axis == 0
     for part in parts:
         rows, width = part.shape.as_list()
@@ -177,6 +176,18 @@ def _warm_start_var_with_vocab(
             initializer=initializer,
         )
         _begin_as(part, make, [rows, width])
+
+
+def _matrices(var: Any) -> list[Any]:
+    """The parts of a variable that has a vocabulary."""
+    parts = list(var) if isinstance(var, list | tuple | PartitionedVariable) else [var]
+    if not all(isinstance(part, Variable) for part in parts):
+        raise GraphTypeError(
+            f"var MUST be one of the following: a Variable, list of Variable or PartitionedVariable, but is {type(var)}"
+        )
+    if any(part.shape.ndims != 2 for part in parts):
+        raise GraphValueError(f"a variable that has a vocabulary must be a matrix: {parts}")
+    return parts
 
 
 def _begin_as(part: Variable, make: Initializer, shape: list[int | None]) -> None:

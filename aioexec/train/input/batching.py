@@ -169,52 +169,15 @@ def _summarize(queue: QueueBase, stage: _Stage) -> None:
     summarize_share(name, maximum(0, queue.size() - stage.at_least), room)
 
 
-# In order, and mixed
+# The kinds of queues
 
 
-def _in_order(
-    default_name: str,
-    tensors_list: Sequence[Any],
-    keep_input: Any,
-    batch_size: Any,
-    num_threads: int,
-    capacity: int,
-    enqueue_many: bool,
-    shapes: Any,
-    dynamic_pad: bool,
-    allow_smaller_final_batch: bool,
-    shared_name: str | None,
-    name: str | None,
-) -> Any:
-    queue = partial(PaddingFIFOQueue if dynamic_pad else FIFOQueue, shared_name=shared_name)
-    final = allow_smaller_final_batch
-    stage = _Stage(
-        default_name, queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
-    )
-    return _batched(tensors_list, num_threads, stage)
+def _in_order(dynamic_pad: bool, shared_name: str | None) -> Callable[..., QueueBase]:
+    return partial(PaddingFIFOQueue if dynamic_pad else FIFOQueue, shared_name=shared_name)
 
 
-def _mixed(
-    default_name: str,
-    tensors_list: Sequence[Any],
-    batch_size: Any,
-    capacity: int,
-    min_after_dequeue: int,
-    keep_input: Any,
-    num_threads: int,
-    seed: int | None,
-    enqueue_many: bool,
-    shapes: Any,
-    allow_smaller_final_batch: bool,
-    shared_name: str | None,
-    name: str | None,
-) -> Any:
-    least, final = min_after_dequeue, allow_smaller_final_batch
-    queue = partial(RandomShuffleQueue, min_after_dequeue=least, seed=seed, shared_name=shared_name)
-    stage = _Stage(
-        default_name, queue, capacity, least, keep_input, batch_size, enqueue_many, shapes, final, name
-    )
-    return _batched(tensors_list, num_threads, stage)
+def _mixed(at_least: int, seed: int | None, shared_name: str | None) -> Callable[..., QueueBase]:
+    return partial(RandomShuffleQueue, min_after_dequeue=at_least, seed=seed, shared_name=shared_name)
 
 
 # What users call
@@ -250,20 +213,9 @@ def batch(
     Raises:
         GraphValueError: there are no tensors, or their shapes are not known well enough.
     """
-    return _in_order(
-        "batch",
-        [tensors],
-        True,
-        batch_size,
-        num_threads,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    stage = _Stage("batch", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
+    return _batched([tensors], num_threads, stage)
 
 
 def maybe_batch(
@@ -280,20 +232,9 @@ def maybe_batch(
     name: str | None = None,
 ) -> Any:
     """`batch` of the examples that `keep_input` says: a boolean, or with `enqueue_many` a vector of them."""
-    return _in_order(
-        "batch",
-        [tensors],
-        keep_input,
-        batch_size,
-        num_threads,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    stage = _Stage("batch", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name)
+    return _batched([tensors], num_threads, stage)
 
 
 def batch_join(
@@ -315,20 +256,9 @@ def batch_join(
     Raises:
         GraphTypeError: their dtypes differ.
     """
-    return _in_order(
-        "batch_join",
-        tensors_list,
-        True,
-        batch_size,
-        1,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    stage = _Stage("batch_join", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
+    return _batched(tensors_list, 1, stage)
 
 
 def maybe_batch_join(
@@ -344,20 +274,11 @@ def maybe_batch_join(
     name: str | None = None,
 ) -> Any:
     """`batch_join` of the examples that `keep_input` says."""
-    return _in_order(
-        "batch_join",
-        tensors_list,
-        keep_input,
-        batch_size,
-        1,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
+    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    stage = _Stage(
+        "batch_join", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
     )
+    return _batched(tensors_list, 1, stage)
 
 
 def shuffle_batch(
@@ -382,21 +303,12 @@ def shuffle_batch(
     Raises:
         GraphValueError: the queue has no room for more than `min_after_dequeue`.
     """
-    return _mixed(
-        "shuffle_batch",
-        [tensors],
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        True,
-        num_threads,
-        seed,
-        enqueue_many,
-        shapes,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
+    least, final = min_after_dequeue, allow_smaller_final_batch
+    queue = _mixed(least, seed, shared_name)
+    stage = _Stage(
+        "shuffle_batch", queue, capacity, least, True, batch_size, enqueue_many, shapes, final, name
     )
+    return _batched([tensors], num_threads, stage)
 
 
 def maybe_shuffle_batch(
@@ -414,21 +326,12 @@ def maybe_shuffle_batch(
     name: str | None = None,
 ) -> Any:
     """`shuffle_batch` of the examples that `keep_input` says."""
-    return _mixed(
-        "shuffle_batch",
-        [tensors],
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        keep_input,
-        num_threads,
-        seed,
-        enqueue_many,
-        shapes,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
+    least, final = min_after_dequeue, allow_smaller_final_batch
+    queue = _mixed(least, seed, shared_name)
+    stage = _Stage(
+        "shuffle_batch", queue, capacity, least, keep_input, batch_size, enqueue_many, shapes, final, name
     )
+    return _batched([tensors], num_threads, stage)
 
 
 def shuffle_batch_join(
@@ -444,21 +347,12 @@ def shuffle_batch_join(
     name: str | None = None,
 ) -> Any:
     """`shuffle_batch` of several examples, each made and enqueued by a task of its own."""
-    return _mixed(
-        "shuffle_batch_join",
-        tensors_list,
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        True,
-        1,
-        seed,
-        enqueue_many,
-        shapes,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
+    least, final = min_after_dequeue, allow_smaller_final_batch
+    queue = _mixed(least, seed, shared_name)
+    stage = _Stage(
+        "shuffle_batch_join", queue, capacity, least, True, batch_size, enqueue_many, shapes, final, name
     )
+    return _batched(tensors_list, 1, stage)
 
 
 def maybe_shuffle_batch_join(
@@ -475,18 +369,18 @@ def maybe_shuffle_batch_join(
     name: str | None = None,
 ) -> Any:
     """`shuffle_batch_join` of the examples that `keep_input` says."""
-    return _mixed(
+    least, final = min_after_dequeue, allow_smaller_final_batch
+    queue = _mixed(least, seed, shared_name)
+    stage = _Stage(
         "shuffle_batch_join",
-        tensors_list,
-        batch_size,
+        queue,
         capacity,
-        min_after_dequeue,
+        least,
         keep_input,
-        1,
-        seed,
+        batch_size,
         enqueue_many,
         shapes,
-        allow_smaller_final_batch,
-        shared_name,
+        final,
         name,
     )
+    return _batched(tensors_list, 1, stage)

@@ -25,6 +25,7 @@ from aioexec.ops.io.files import matching_files
 from aioexec.ops.math.comparison import greater
 from aioexec.ops.random.random_ops import random_shuffle
 from aioexec.ops.state.variable import Variable
+from aioexec.shapes import TensorShape
 from aioexec.train.input.queue_runner import QueueRunner, add_queue_runner
 from aioexec.train.input.queue_summaries import summarize_share
 
@@ -87,25 +88,25 @@ def input_producer(
     """
     with graph_of([input_tensor]).as_default() as graph, graph.name_scope(name or "input_producer"):
         rows = convert_to_tensor(input_tensor, name="input_tensor")
-        row_shape = rows.shape[1:].merge_with(element_shape)
-        if not row_shape.is_fully_defined():
-            raise GraphValueError(
-                "Either `input_tensor` must have a fully defined shape or `element_shape` must be specified"
-            )
+        row_shape = _row_shape(rows, element_shape)
         if shuffle:
             rows = random_shuffle(rows, seed=seed)
         rows = limit_epochs(rows, num_epochs)
-        queue = FIFOQueue(
-            capacity,
-            [rows.dtype.base_dtype],
-            [row_shape],
-            shared_name=shared_name,
-            name=name or "FIFOQueueV2",
-        )
+        dtype, queue_name = rows.dtype.base_dtype, name or "FIFOQueueV2"
+        queue = FIFOQueue(capacity, [dtype], [row_shape], shared_name=shared_name, name=queue_name)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])], cancel_op=cancel_op))
         if summary_name is not None:
             summarize_share(summary_name, queue.size(), capacity)
     return queue
+
+
+def _row_shape(rows: Tensor, element_shape: Any) -> TensorShape:
+    row_shape = rows.shape[1:].merge_with(element_shape)
+    if not row_shape.is_fully_defined():
+        raise GraphValueError(
+            "Either `input_tensor` must have a fully defined shape or `element_shape` must be specified"
+        )
+    return row_shape
 
 
 def string_input_producer(

@@ -104,12 +104,7 @@ class Optimizer:
                 f"gate_gradients must be one of: Optimizer.GATE_NONE, GATE_OP, GATE_GRAPH, got {gate_gradients!r}"
             )
         self._check_dtypes([loss])
-        variables = trainable_variables() if var_list is None else _flat(var_list)
-        if not variables:
-            raise GraphValueError("No variables to optimize")
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise GraphTypeError(f"var_list must hold variables, got {variable!r}")
+        variables = _checked_variables(trainable_variables() if var_list is None else _flat(var_list))
         found = gradients(
             loss,
             variables,
@@ -302,6 +297,15 @@ class Optimizer:
 
     def _call_if_callable(self, param: Any) -> Any:
         return param() if callable(param) else param
+
+
+def _checked_variables(variables: list[Any]) -> list[Any]:
+    if not variables:
+        raise GraphValueError("No variables to optimize")
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise GraphTypeError(f"var_list must hold variables, got {variable!r}")
+    return variables
 
 
 def _flat(variables: Any) -> list[Any]:

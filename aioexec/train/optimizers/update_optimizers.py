@@ -245,26 +245,20 @@ class FtrlOptimizer(UpdateOptimizer):
             raise GraphValueError(
                 f"learning_rate_power needs to be negative or zero, got {learning_rate_power}"
             )
-        shrinks = not isinstance(l2_shrinkage_regularization_strength, int | float) or bool(
-            _checked("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength)
+        shrinkage = l2_shrinkage_regularization_strength
+        shrinks = not isinstance(shrinkage, int | float) or bool(
+            _checked("l2_shrinkage_regularization_strength", shrinkage)
         )
+        l1 = _checked("l1_regularization_strength", l1_regularization_strength)
+        l2 = _checked("l2_regularization_strength", l2_regularization_strength)
         hyper = {
             "lr": ("learning_rate", learning_rate),
-            "l1": (
-                "l1_regularization_strength",
-                _checked("l1_regularization_strength", l1_regularization_strength),
-            ),
-            "l2": (
-                "l2_regularization_strength",
-                _checked("l2_regularization_strength", l2_regularization_strength),
-            ),
+            "l1": ("l1_regularization_strength", l1),
+            "l2": ("l2_regularization_strength", l2),
             "lr_power": ("learning_rate_power", learning_rate_power),
         }
         if shrinks:
-            hyper["l2_shrinkage"] = (
-                "l2_shrinkage_regularization_strength",
-                l2_shrinkage_regularization_strength,
-            )
+            hyper["l2_shrinkage"] = ("l2_shrinkage_regularization_strength", shrinkage)
         start = _checked("initial_accumulator_value", initial_accumulator_value)
         slots = {"accum": Slot("accum", start, accum_name), "linear": Slot("linear", op_name=linear_name)}
         super().__init__("FtrlV2" if shrinks else "Ftrl", slots, hyper, use_locking, name)

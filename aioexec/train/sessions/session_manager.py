@@ -109,18 +109,7 @@ class SessionManager:
         async with _closed_on_error(sess):
             if not is_restored:
                 await self._initialize(sess, init_op, init_feed_dict, init_fn)
-            made = f"Init op: {_name_of(init_op)}, init fn: {init_fn}"
-            missing = await self._try_run_local_init_op(sess)
-            if missing is not None:
-                raise TrainingStateError(
-                    f"Init operations did not make model ready for local_init.  {made}, error: {missing}"
-                )
-            missing = await self._model_ready(sess)
-            if missing is not None:
-                raise TrainingStateError(
-                    f"Init operations did not make model ready.  {made}, "
-                    f"local_init_op: {_name_of(self._local_init_op)}, error: {missing}"
-                )
+            await self._make_ready(sess, f"Init op: {_name_of(init_op)}, init fn: {init_fn}")
         return sess
 
     async def recover_session(
@@ -246,6 +235,20 @@ class SessionManager:
             await sess.run(init_op, init_feed_dict)
         if init_fn is not None:
             await called(init_fn, sess)
+
+    async def _make_ready(self, sess: Session, made: str) -> None:
+        """Run local_init_op; raise an error that says what the model was `made` with if it does not get ready."""
+        missing = await self._try_run_local_init_op(sess)
+        if missing is not None:
+            raise TrainingStateError(
+                f"Init operations did not make model ready for local_init.  {made}, error: {missing}"
+            )
+        missing = await self._model_ready(sess)
+        if missing is not None:
+            raise TrainingStateError(
+                f"Init operations did not make model ready.  {made}, "
+                f"local_init_op: {_name_of(self._local_init_op)}, error: {missing}"
+            )
 
     async def _try_run_local_init_op(self, sess: Session) -> str | None:
         """Run local_init_op, if there is one and it may be run; else why it may not."""

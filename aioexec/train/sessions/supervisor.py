@@ -173,27 +173,30 @@ class Supervisor:
         if self.summary_writer is not None:
             self.summary_writer.reopen()
         if self.is_chief:
-            sess = await self.session_manager.prepare_session(
-                master,
-                init_op=self.init_op,
-                saver=self.saver,
-                checkpoint_dir=self._logdir,
-                wait_for_checkpoint=wait_for_checkpoint,
-                max_wait_secs=max_wait_secs,
-                config=config,
-                init_feed_dict=self.init_feed_dict,
-                init_fn=self._init_fn,
-            )
+            sess = await self._prepare_session(master, config, wait_for_checkpoint, max_wait_secs)
         else:
-            sess = await self.session_manager.wait_for_session(
-                master, config=config, max_wait_secs=max_wait_secs
-            )
+            sess = await self.session_manager.wait_for_session(master, config, max_wait_secs)
         try:
             await self._begin(sess, start_standard_services)
         except BaseException:
             await sess.close()
             raise
         return sess
+
+    async def _prepare_session(
+        self, master: str, config: Any, wait_for_checkpoint: bool, max_wait_secs: float
+    ) -> Session:
+        return await self.session_manager.prepare_session(
+            master,
+            init_op=self.init_op,
+            saver=self.saver,
+            checkpoint_dir=self._logdir,
+            wait_for_checkpoint=wait_for_checkpoint,
+            max_wait_secs=max_wait_secs,
+            config=config,
+            init_feed_dict=self.init_feed_dict,
+            init_fn=self._init_fn,
+        )
 
     async def _begin(self, sess: Session, start_standard_services: bool) -> None:
         if self.is_chief:

@@ -31,7 +31,7 @@ dtypes, static shapes, classes of errors and gradients by each floating input ar
 `table.case` for the options and `sweeps` for what makes cases by the dozen. What TensorFlow has no kernel for is not
 counted. Run a table with
 
-    python -m tests.interop.parity --family math [--op Xdivy] [--jit eager]
+    python -m tests.interop.parity --family elementwise [--op Xdivy] [--jit eager]
 
 and everything, writing REPORT.md, with `--report`. `test_parity.py` asserts the counts.
 """
