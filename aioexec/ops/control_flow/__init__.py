@@ -1,1 +1,1 @@
-"""Control dependencies, conditionals and loops, assertions, and the nodes that planning makes of them."""
+"""Control dependencies, conditionals, loops, assertions and printing; and the nodes that planning rewrites them to."""

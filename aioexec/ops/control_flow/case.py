@@ -1,4 +1,4 @@
-"""The choice among several functions: conditionals, one in the other."""
+"""case and switch_case: selection among several functions, built from nested conditionals."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """What the function of the first predicate that holds returns; what `default` returns if none holds.
+    """Return the result of the function whose predicate is the first to hold, or of `default` if none holds.
 
     Args:
-        pred_fn_pairs: pairs of a boolean scalar tensor and a function, in a list or dict. A dict is taken in the order of the
-            names of its predicates.
-        default: without it a step in which no predicate holds fails.
-        exclusive: a step in which several predicates hold fails.
+        pred_fn_pairs: a list or dict of (boolean scalar tensor, function); a dict is ordered by the names of its predicates.
+        default: without it, a step in which no predicate holds fails.
+        exclusive: whether a step in which several predicates hold fails.
         strict: as in `cond`.
 
     Raises:
-        GraphTypeError: the pairs or the default are not as said.
+        GraphTypeError: the pairs or the default have another form.
         InvalidArgumentError: (in a run) none, or several, of the predicates hold.
     """
     choose = functools.partial(cond, strict=strict)
@@ -48,14 +47,14 @@ def case(
 def switch_case(
     branch_index: Any, branch_fns: Any, default: Action | None = None, name: str = "switch_case"
 ) -> Any:
-    """What the function at an index returns; what `default` returns, or the last function, if there is none at it.
+    """Return the result of the function at an index; of `default` or the last function if the index is out of range.
 
     Args:
         branch_index: an integer scalar tensor.
-        branch_fns: functions, or pairs of index and function in a list or dict; the indices are 0, 1, … in any order.
+        branch_fns: functions, or a list or dict of (index, function); the indices must be 0, 1, … in any order.
 
     Raises:
-        GraphTypeError, GraphValueError: an argument is not as said.
+        GraphTypeError, GraphValueError: an argument has another form.
     """
     actions = _in_order(branch_index, branch_fns)
     if default is not None:
@@ -72,7 +71,7 @@ def switch_case(
 
 
 def _by_halves(index: Tensor, actions: Sequence[Action], first: int) -> Any:
-    """The choice among several functions, of which `first` is the index of the first one."""
+    """Select a function by binary search; `first` is the index of `actions[0]`."""
     if len(actions) == 1:
         return actions[0]()
     half = len(actions) // 2
@@ -85,7 +84,7 @@ def _by_halves(index: Tensor, actions: Sequence[Action], first: int) -> Any:
 
 
 def _in_order(branch_index: Any, branch_fns: Any) -> list[Action]:
-    """The functions in the order of their indices."""
+    """Return the functions in the order of their indices."""
     if not isinstance(branch_index, Tensor) or not branch_index.dtype.is_integer:
         raise GraphTypeError(f"'branch_index' must be a Tensor of integers, got {branch_index!r}")
     if not branch_fns:
@@ -118,7 +117,7 @@ def build_case(
     name: str,
     allow_python_preds: bool,
 ) -> Any:
-    """A case out of two-way choices; `choose(pred, true_fn, false_fn)` makes one."""
+    """Build a case from two-way conditionals, which `choose(pred, true_fn, false_fn)` creates."""
     pairs = _checked(pred_fn_pairs, allow_python_preds)
     if default is not None and not callable(default):
         raise GraphTypeError(f"'default' must be callable, got {default!r}")
@@ -161,7 +160,7 @@ def _checked(pred_fn_pairs: Any, allow_python_preds: bool) -> list[tuple[Any, Ac
 
 
 def _last_as_default(pairs: Sequence[tuple[Any, Action]]) -> Action:
-    """The last function, after a check that it is the one whose predicate holds."""
+    """Return the last function, preceded by a check that its predicate holds."""
     others = [pred for pred, _ in pairs[:-1]]
     predicate, action = pairs[-1]
 
@@ -185,7 +184,7 @@ def _last_as_default(pairs: Sequence[tuple[Any, Action]]) -> Action:
 
 
 def _after(checks: Sequence[Operation], leaf: Any) -> Any:
-    """What stands for a result only when the checks were passed: the result itself may be older than they are."""
+    """Return the result after the checks; control dependencies alone do not delay a tensor that already existed."""
     return group(leaf, *checks) if isinstance(leaf, Operation) else with_dependencies(checks, leaf)
 
 

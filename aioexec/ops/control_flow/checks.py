@@ -1,4 +1,4 @@
-"""Assertions about tensors: decided while building where static values and shapes allow it, by Assert nodes otherwise."""
+"""Assertions about tensors: evaluated at graph construction if values or shapes are static, else by Assert nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _named(name: str | None, default: str) -> Any:
 
 
 def _all(condition: Tensor) -> Tensor:
-    """Whether a tensor of bool is true everywhere."""
+    """Return whether a boolean tensor is true everywhere."""
     dims = condition.dims
     axes = (
         apply_op("Range", 0, apply_op("Rank", condition), 1)
@@ -41,7 +41,7 @@ def _with_message(message: str | None, data: Sequence[Any]) -> list[Any]:
 
 
 def _hold(static: Any, condition: Tensor, data: Sequence[Any], summarize: int | None) -> Operation:
-    """Refuse at once what is known to be false."""
+    """Raise at once if the condition is statically false."""
     if static is not None and not static:
         values = [constant_value(item) if isinstance(item, Tensor) else item for item in data]
         raise InvalidArgumentError("\n".join(str(value) for value in values))
@@ -86,7 +86,7 @@ def assert_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x == y everywhere."""
+    """Return an operation that fails unless x == y everywhere."""
     with _named(name, "assert_equal"):
         return _compare("==", "Equal", np.equal, x, y, data, summarize, message)
 
@@ -99,7 +99,7 @@ def assert_none_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x != y everywhere."""
+    """Return an operation that fails unless x != y everywhere."""
     with _named(name, "assert_none_equal"):
         return _compare("!=", "NotEqual", np.not_equal, x, y, data, summarize, message)
 
@@ -112,7 +112,7 @@ def assert_less(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x < y everywhere."""
+    """Return an operation that fails unless x < y everywhere."""
     with _named(name, "assert_less"):
         return _compare("<", "Less", np.less, x, y, data, summarize, message)
 
@@ -125,7 +125,7 @@ def assert_less_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x <= y everywhere."""
+    """Return an operation that fails unless x <= y everywhere."""
     with _named(name, "assert_less_equal"):
         return _compare("<=", "LessEqual", np.less_equal, x, y, data, summarize, message)
 
@@ -138,7 +138,7 @@ def assert_greater(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x > y everywhere."""
+    """Return an operation that fails unless x > y everywhere."""
     with _named(name, "assert_greater"):
         return _compare(">", "Greater", np.greater, x, y, data, summarize, message)
 
@@ -151,7 +151,7 @@ def assert_greater_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x >= y everywhere."""
+    """Return an operation that fails unless x >= y everywhere."""
     with _named(name, "assert_greater_equal"):
         return _compare(">=", "GreaterEqual", np.greater_equal, x, y, data, summarize, message)
 
@@ -183,7 +183,7 @@ def assert_positive(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x > 0 everywhere."""
+    """Return an operation that fails unless x > 0 everywhere."""
     return _against_zero("positive", "Greater", np.greater, x, data, summarize, message, name)
 
 
@@ -194,7 +194,7 @@ def assert_negative(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x < 0 everywhere."""
+    """Return an operation that fails unless x < 0 everywhere."""
     return _against_zero("negative", "Less", np.less, x, data, summarize, message, name)
 
 
@@ -205,7 +205,7 @@ def assert_non_positive(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x <= 0 everywhere."""
+    """Return an operation that fails unless x <= 0 everywhere."""
     return _against_zero("non_positive", "LessEqual", np.less_equal, x, data, summarize, message, name)
 
 
@@ -216,7 +216,7 @@ def assert_non_negative(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless x >= 0 everywhere."""
+    """Return an operation that fails unless x >= 0 everywhere."""
     return _against_zero("non_negative", "GreaterEqual", np.greater_equal, x, data, summarize, message, name)
 
 
@@ -230,7 +230,7 @@ def assert_near(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless |x - y| < atol + rtol |y| everywhere; both are ten times the dtype's precision."""
+    """Return an operation that fails unless |x - y| < atol + rtol |y| everywhere; both default to 10 machine epsilons."""
     with _named(name, "assert_near"):
         x = convert_to_tensor(x, name="x")
         dtype = x.dtype.base_dtype
@@ -256,7 +256,7 @@ _DECIDED = "static_checks_determined_all_ok"
 
 
 def _ranks(ranks: Sequence[Any]) -> list[Tensor]:
-    """Ranks as scalar tensors of int32; raises GraphValueError, GraphTypeError."""
+    """Return ranks as scalar tensors of int32; raises GraphValueError, GraphTypeError."""
     tensors = [convert_to_tensor(rank, name="rank") for rank in ranks]
     for tensor in tensors:
         if tensor.dtype.base_dtype is not dtypes.int32:
@@ -305,7 +305,7 @@ def assert_rank(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless `x` has this rank; raises GraphValueError at once where that is known."""
+    """Return an operation that fails unless `x` has this rank; raises GraphValueError if it is statically wrong."""
     with _named(name, "assert_rank"):
         return _check_rank(x, [rank], "", "Equal", np.equal, data, summarize, message)
 
@@ -318,7 +318,7 @@ def assert_rank_at_least(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless `x` has this rank or more; raises GraphValueError at once where that is known."""
+    """Return an operation that fails unless `x` has at least this rank; raises GraphValueError if it is statically wrong."""
     with _named(name, "assert_rank_at_least"):
         return _check_rank(x, [rank], "at least ", "GreaterEqual", np.greater_equal, data, summarize, message)
 
@@ -331,7 +331,7 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless `x` has one of these ranks; raises GraphValueError at once where that is known."""
+    """Return an operation that fails unless `x` has one of these ranks; raises GraphValueError if it is statically wrong."""
     with _named(name, "assert_rank_in"):
         return _check_rank(x, list(ranks), "in ", "Equal", np.equal, data, summarize, message)
 
@@ -340,7 +340,7 @@ def assert_rank_in(
 
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
-    """Refuse a tensor of another dtype; raises GraphTypeError."""
+    """Raise GraphTypeError for a tensor of another dtype."""
     wanted = dtypes.as_dtype(tf_type)
     with _named(name, "assert_type"):
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -353,7 +353,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
 
 
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
-    """Refuse a tensor that is not of integers; raises GraphTypeError."""
+    """Raise GraphTypeError for a tensor that is not of an integer dtype."""
     with _named(name, "assert_integer"):
         x = convert_to_tensor(x, name="x")
         if not x.dtype.base_dtype.is_integer:
@@ -365,7 +365,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
-    """The tensor, after refusing one that is known not to be a scalar; raises GraphValueError."""
+    """Return the tensor, or raise GraphValueError if it is statically not a scalar."""
     with _named(name, "assert_scalar") as scope:
         scalar = convert_to_tensor(tensor, name=scope)
         if scalar.dims not in (None, ()):
@@ -375,7 +375,7 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
 
 
 def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> DType:
-    """The floating dtype (float32 if nothing is given) that all `tensors` have; raises GraphValueError."""
+    """Return the floating dtype that all `tensors` have (float32 if none is given), or raise GraphValueError."""
     found: DType | None = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     for tensor in tensors or ():
         own: DType = convert_to_tensor(tensor).dtype.base_dtype
@@ -390,13 +390,13 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Refuse what is iterable only by accident (tensors, arrays, strings) or not at all; raises GraphTypeError."""
+    """Raise GraphTypeError for tensors, arrays and strings (iterable, but not collections) and for non-iterables."""
     if isinstance(values, Tensor | np.ndarray | str | bytes) or not hasattr(values, "__iter__"):
         raise GraphTypeError(f"Expected argument 'values' to be a proper iterable, got {type(values)}")
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor of numbers."""
+    """Return whether an object is a tensor of a numeric dtype."""
     if not isinstance(tensor, Tensor):
         return False
     dtype = tensor.dtype.base_dtype
@@ -404,7 +404,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 def _steps(x: Any, op: str) -> Tensor:
-    """Whether each element of `x`, read in order, compares so with the one after it."""
+    """Return whether `compare` holds between each element of the flattened `x` and the next one."""
     flat = apply_op("Reshape", convert_to_tensor(x, name="x"), [-1])
     before = apply_op("StridedSlice", flat, [0], [-1], [1], begin_mask=1)
     after = apply_op("StridedSlice", flat, [1], [0], [1], end_mask=1)
@@ -412,12 +412,12 @@ def _steps(x: Any, op: str) -> Tensor:
 
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
-    """Whether no element of `x` is greater than the one after it; true of fewer than two."""
+    """Return whether no element of the flattened `x` is greater than the next one; true for fewer than two."""
     with _named(name, "is_non_decreasing"):
         return _steps(x, "LessEqual")
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
-    """Whether each element of `x` is less than the one after it; true of fewer than two."""
+    """Return whether each element of the flattened `x` is less than the next one; true for fewer than two."""
     with _named(name, "is_strictly_increasing"):
         return _steps(x, "Less")

@@ -1,4 +1,4 @@
-"""The conditional: one of two functions builds what is computed, the other what is not."""
+"""The conditional: runs the nodes of one of two functions, depending on a predicate."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def cond(
     fn1: BranchFunction | None = None,
     fn2: BranchFunction | None = None,
 ) -> Any:
-    """What `true_fn()` returns if the boolean scalar `pred` holds, else what `false_fn()` returns.
+    """Return the result of `true_fn()` if the boolean scalar `pred` holds, else of `false_fn()`.
 
-    Both functions are called, once, to build their part of the graph; in a step only the nodes of one of them run. A tensor
-    that a function makes outside of itself (or just names) is computed in any case. Both return the same structure of
-    tensors; an operation among them stands for a tensor that is there when it has run.
+    Both functions are called once, to build their branches; a step runs the nodes of one branch only. Tensors created outside
+    of the functions are computed in either case. Both must return the same structure of tensors; an operation in it is
+    converted to a tensor that is available after it has run.
 
     Args:
-        strict: keep a list or tuple of one element; else its element is returned.
+        strict: keep a list or tuple of one element; by default return the element.
         fn1, fn2: older names of `true_fn` and `false_fn`.
 
     Raises:
-        GraphTypeError, GraphValueError: `pred` is a Python bool, a function is none, or their results differ in structure
-            or dtypes.
+        GraphTypeError, GraphValueError: `pred` is a Python bool, a function is not callable, or their results differ in
+            structure or dtypes.
     """
     true_fn = _either(true_fn, fn1, "true_fn", "fn1")
     false_fn = _either(false_fn, fn2, "false_fn", "fn2")
@@ -82,7 +82,7 @@ def _branch_contexts(graph: Graph, pred: Any) -> tuple[CondContext, CondContext]
 
 
 def _build_branch(context: CondContext, function: BranchFunction, name: str, strict: bool) -> Any:
-    """Call the function of a branch in its context; its structure, with tensors of the branch for leaves."""
+    """Call the function of a branch in its context; return its structure with tensors of the branch as leaves."""
     context.Enter()
     try:
         result = function()
@@ -118,7 +118,7 @@ def _merge_results(if_true: Any, if_false: Any) -> Any:
 
 
 def _record(graph: Graph, contexts: Sequence[CondContext]) -> None:
-    """List the outermost conditionals of a graph."""
+    """Add the outermost conditionals to the graph's collection."""
     for context in contexts:
         if context.outer_context is None:
             graph.add_to_collection(GraphKeys.COND_CONTEXT, context)

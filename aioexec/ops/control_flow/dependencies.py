@@ -1,4 +1,4 @@
-"""Control dependencies as functions: no_op, group, tuple, with_dependencies."""
+"""Functions for control dependencies: no_op, group, tuple, with_dependencies."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ register(
 
 
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing."""
+    """Return an operation that does nothing."""
     return apply_no_output_op("NoOp", name=name)
 
 
 def operation_of(value: Any, what: str) -> Operation:
-    """The operation that a tensor, operation, variable or IndexedSlices means; raises GraphTypeError."""
+    """Return the operation that produces a tensor, variable or IndexedSlices; raises GraphTypeError."""
     if hasattr(value, "_as_graph_element"):
         value = value._as_graph_element()
     if isinstance(value, Operation):
@@ -53,9 +53,9 @@ def _flatten(values: Iterable[Any]) -> list[Any]:
 
 
 def group(*inputs: Any, name: str | None = None, **kwargs: Any) -> Operation:
-    """An operation that finishes when all `inputs` (nested tensors and operations) have finished.
+    """Return an operation that finishes after all `inputs` (nested tensors and operations).
 
-    Where they are on several devices, each gets a node that waits for those there.
+    If they are on several devices, one node per device waits for the inputs there.
 
     Raises:
         GraphTypeError: an input is neither operation nor tensor.
@@ -85,7 +85,7 @@ def _wait_for(operations: Sequence[Operation], device: str | None, name: str | N
 
 
 def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
-    """The same value as `output_tensor` (a tensor or IndexedSlices), but only after `dependencies`."""
+    """Return the value of `output_tensor` (a tensor or IndexedSlices), available only after `dependencies`."""
     operations = [operation_of(item, "with_dependencies: dependencies") for item in dependencies]
     if not isinstance(output_tensor, IndexedSlices):
         output_tensor = convert_to_tensor(output_tensor)
@@ -105,12 +105,12 @@ def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str
 def tuple_(
     tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None
 ) -> list[Any]:
-    """The same values, each available only when all `tensors` and `control_inputs` have been computed.
+    """Return the same tensors, each available only after all `tensors` and `control_inputs`.
 
     None among the tensors stays None.
 
     Raises:
-        GraphValueError: there is no tensor among them.
+        GraphValueError: all tensors are None.
         GraphTypeError: a control input is neither operation nor tensor.
     """
     given = [tensor for tensor in tensors if tensor is not None]

@@ -1,7 +1,7 @@
-"""Nested structures of tensors, as the functions of conditionals and loops take and return them.
+"""Nested structures of tensors, the arguments and results of the functions in conditionals and loops.
 
-A structure is a leaf, or a list, tuple, named tuple or dict of structures (dicts in the order of their sorted keys).
-IndexedSlices and SparseTensors are structures too: their parts. So is what is registered as a composite: TensorArrays.
+A structure is a leaf, or a list, tuple, named tuple or dict of structures (dicts ordered by key). IndexedSlices, SparseTensors
+and classes registered as composites (TensorArray) are structures of their component tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _composites: dict[type, tuple[Callable[[Any], list[Any]], Callable[[Any, list[An
 def register_composite(
     kind: type, parts: Callable[[Any], list[Any]], rebuilt: Callable[[Any, list[Any]], Any]
 ) -> None:
-    """Let objects of a class stand for tensors: `parts(value)`, and `rebuilt(value, parts)` is one with other parts."""
+    """Register a class whose objects consist of tensors `parts(value)`; `rebuilt(value, parts)` replaces them."""
     _composites[kind] = parts, rebuilt
 
 
@@ -45,7 +45,7 @@ def _children(structure: Any) -> list[Any]:
 
 
 def _rebuilt(structure: Any, children: list[Any]) -> Any:
-    """A structure of the same kind with other children."""
+    """Return a structure of the same kind with other children."""
     if isinstance(structure, IndexedSlices | SparseTensor):
         return type(structure)(*children)
     if isinstance(structure, Mapping):
@@ -60,31 +60,31 @@ def _rebuilt(structure: Any, children: list[Any]) -> Any:
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves, in order."""
+    """Return the leaves, in order."""
     if not is_nested(structure):
         return [structure]
     return [leaf for child in _children(structure) for leaf in flatten(child)]
 
 
 def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
-    """The same structure with `function(leaf)` for each leaf."""
+    """Return the same structure with `function(leaf)` for each leaf."""
     if not is_nested(structure):
         return function(structure)
     return _rebuilt(structure, [map_structure(function, child) for child in _children(structure)])
 
 
 def map_sequences(function: Callable[[Any], Any], structure: Any) -> Any:
-    """The same with `function(member)` for each member of a list, tuple or dict that is none itself, tensor or composite."""
+    """As `map_structure`, but composites, IndexedSlices and SparseTensors are leaves."""
     if not is_sequence(structure):
         return function(structure)
     return _rebuilt(structure, [map_sequences(function, child) for child in _children(structure)])
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
-    """The same structure with these leaves.
+    """Return the structure with these leaves.
 
     Raises:
-        GraphValueError: there are more or fewer of them than the structure has.
+        GraphValueError: the number of leaves differs from that of the structure.
     """
     expected = len(flatten(structure))
     if expected != len(flat_sequence):
@@ -99,8 +99,8 @@ def assert_same_structure(first: Any, second: Any) -> None:
     """Check that two structures differ in their leaves only.
 
     Raises:
-        GraphTypeError: a sequence is of another type.
-        GraphValueError: a sequence has another length, or stands beside a leaf.
+        GraphTypeError: sequences have different types.
+        GraphValueError: sequences have different lengths, or one of the two is a leaf.
     """
     same = "The two structures don't have the same nested structure"
     if is_nested(first) != is_nested(second):

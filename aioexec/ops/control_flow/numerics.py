@@ -1,4 +1,4 @@
-"""Checks for NaN and infinity."""
+"""Checks for NaN and infinity: CheckNumerics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from aioexec.graph.registry import register
 from aioexec.ops.control_flow.dependencies import group, with_dependencies
 
 FINDINGS = ("Tensor had NaN values", "Tensor had Inf values", "Tensor had Inf and NaN values")
-"""What is found by a check, by status k (from 1) of the native form; the node's message stands in front."""
+"""The findings of a check, by status k (from 1) of the native form; the node's message precedes them."""
 
 
 def _check_kernel(context: KernelContext) -> Compute:
@@ -91,10 +91,10 @@ register(
 
 
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
-    """The same value; computing it fails with `message` if there is NaN or infinity in it.
+    """Return the same value; its computation fails with `message` if it contains NaN or infinity.
 
     Raises:
-        InvalidArgumentError: (in a run) the value is not finite.
+        InvalidArgumentError: (in a run) the value contains NaN or infinity.
     """
     return apply_op("CheckNumerics", tensor, message=message, name=name)
 
@@ -102,7 +102,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 def verify_tensor_all_finite(
     t: Any = None, msg: str | None = None, name: str | None = None, x: Any = None, message: str | None = None
 ) -> Tensor:
-    """The same value, after a check that it is finite; `x` and `message` are later names of `t` and `msg`."""
+    """Return the same value after a check that it is finite; `x` and `message` are newer names of `t` and `msg`."""
     with get_default_graph().name_scope(name or "VerifyFinite"):
         tensor = convert_to_tensor(x if t is None else t, name="t")
         checked = check_numerics(tensor, str(message if msg is None else msg))
@@ -111,9 +111,9 @@ def verify_tensor_all_finite(
 
 
 def add_check_numerics_ops() -> Operation:
-    """An operation that fails if any floating tensor of the default graph, as it is now, is not finite.
+    """Return an operation that fails if any floating-point tensor of the default graph (as it is now) is not finite.
 
-    Checks run in the order in which the tensors' operations were made, so the first bad one is named.
+    Checks run in the order of graph construction, so that the error names the first such tensor.
     """
     graph = get_default_graph()
     checks: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""The nodes of control flow: switches, merges, and the way into, around and out of a frame.
+"""The control nodes: Switch, Merge, Enter, Exit, NextIteration, LoopCond, ControlTrigger and their variants for references.
 
-Most have no kernel: the executor runs them by their role, since a kernel cannot see which of its inputs are dead.
+Most have no kernel: the executor runs them by role, since a kernel cannot see which of its inputs are dead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aioexec.shapes import Dims
 
 
 def _by_role(op: Operation, *gradients: Any) -> NoReturn:
-    """The gradient of a node of control flow is that of the conditional or loop it belongs to, by its role."""
+    """Raise: the gradient of a control node is computed for its conditional or loop as a whole."""
     raise UnimplementedError(f"{op.type} {op.name!r} has no gradient by itself")
 
 
@@ -43,7 +43,7 @@ def _selected(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _entered(context: ShapeContext) -> Sequence[Dims]:
-    """A loop variable may have another shape in the next iteration; what is the same in each keeps its own."""
+    """Shape rule: unknown for loop variables, which may change shape between iterations; kept for loop constants."""
     return [context.inputs[0] if context.attrs["is_constant"] else None]
 
 
@@ -73,7 +73,7 @@ for _prefix, _type, _list, _flags in (
     )
     register(
         f"{_prefix}Enter(data:{_type}) -> (output:{_type}) [{_FRAME}]",
-        shape=same_shape if _prefix else _entered,  # a reference keeps the shape of its variable
+        shape=same_shape if _prefix else _entered,  # a reference has the shape of its variable
         kernel=None,
         gradient=_by_role,
         role=Role.ENTER,
@@ -133,7 +133,7 @@ register(
 
 
 def _as_data(value: Any) -> Any:
-    """A tensor, of a variable its reference where it has one; IndexedSlices stay what they are."""
+    """Convert to a tensor (to the reference if a variable has one); IndexedSlices are returned unchanged."""
     if isinstance(value, IndexedSlices):
         return value
     handle = getattr(value, "handle", None)
@@ -145,7 +145,7 @@ def _parts(slices: IndexedSlices) -> list[Tensor]:
 
 
 def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> tuple[Any, Any]:
-    """Hand `data` to one of two outputs, (false, true): the other is dead, and so is what depends on it.
+    """Forward `data` to output 0 if `pred` is false, or to output 1 if it is true; the other output is dead.
 
     Args:
         data: a tensor or IndexedSlices.
@@ -161,13 +161,13 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
 
 
 def ref_switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Hand a reference to one of two outputs, (false, true)."""
+    """Forward a reference to output 0 if `pred` is false, or to output 1 if it is true."""
     if_false, if_true = apply_tuple_op("RefSwitch", data, pred, name=name)
     return if_false, if_true
 
 
 def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Any, Tensor]:
-    """Hand the first live one of `inputs` on, with its index.
+    """Forward the first live tensor of `inputs`, and its index.
 
     Raises:
         GraphValueError: one of them is None.
@@ -186,13 +186,13 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Any, Tensor]:
 
 
 def ref_merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Hand the first live one of some references on, with its index."""
+    """Forward the first live reference of `inputs`, and its index."""
     output, index = apply_tuple_op("RefMerge", list(inputs), name=name)
     return output, index
 
 
 def ref_select(index: Any, inputs: Sequence[Any], name: str | None = None) -> Tensor:
-    """The reference at `index`."""
+    """Return the reference at `index`."""
     return _tensor(apply_op("RefSelect", index, [_as_data(item) for item in inputs], name=name))
 
 
@@ -203,7 +203,7 @@ def enter(
     parallel_iterations: int = 10,
     name: str | None = None,
 ) -> Tensor:
-    """Hand `data` into a frame: to its first iteration, or to each of them if `is_constant`."""
+    """Forward `data` into a frame: into its first iteration, or into every iteration if `is_constant`."""
     data = _as_data(data)
     op_type = "RefEnter" if data.dtype.is_ref else "Enter"
     attrs = {"frame_name": frame_name, "is_constant": is_constant, "parallel_iterations": parallel_iterations}
@@ -217,30 +217,30 @@ def ref_enter(
     parallel_iterations: int = 10,
     name: str | None = None,
 ) -> Tensor:
-    """Hand a reference into a frame."""
+    """Forward a reference into a frame."""
     attrs = {"frame_name": frame_name, "is_constant": is_constant, "parallel_iterations": parallel_iterations}
     return _tensor(apply_op("RefEnter", data, name=name, **attrs))
 
 
 def exit(data: Any, name: str | None = None) -> Tensor:
-    """Hand `data` to the frame around."""
+    """Forward `data` to the parent frame."""
     data = _as_data(data)
     return _tensor(apply_op("RefExit" if data.dtype.is_ref else "Exit", data, name=name))
 
 
 def next_iteration(data: Any, name: str | None = None) -> Tensor:
-    """Hand `data` to the next iteration."""
+    """Forward `data` to the next iteration."""
     data = _as_data(data)
     return _tensor(apply_op("RefNextIteration" if data.dtype.is_ref else "NextIteration", data, name=name))
 
 
 def loop_cond(input: Any, name: str | None = None) -> Tensor:
-    """Mark the condition of a loop: while it holds there is another iteration."""
+    """Mark the condition of a loop, which continues while it holds."""
     return _tensor(apply_op("LoopCond", input, name=name))
 
 
 def control_trigger(name: str | None = None) -> Operation:
-    """An operation that does nothing, when what it waits for is done, dead or alive."""
+    """Return an operation that does nothing; it runs after its control inputs, even if they are dead."""
     return apply_no_output_op("ControlTrigger", name=name)
 
 

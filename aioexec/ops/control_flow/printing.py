@@ -1,4 +1,4 @@
-"""Ops that show values: Assert, whose message shows what was wrong, and Print."""
+"""Assert and Print: ops that format tensor values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 def summarize(value: Any, limit: int) -> str:
-    """The first `limit` elements of an array (all if negative) as TensorFlow prints them: `1 2 3...`, `[1 2][3...]...`."""
+    """Format the first `limit` elements of an array (all if negative) as TensorFlow does: `1 2 3...`, `[1 2][3...]...`."""
     array = np.asarray(value)
     shown = array.size if limit < 0 else min(limit, array.size)
     if array.ndim == 0:
@@ -31,7 +31,7 @@ def summarize(value: Any, limit: int) -> str:
 
 
 def _lines(array: Array, shown: int, *, outermost: bool = False) -> tuple[str, int]:
-    """Up to `shown` elements, and how many that were."""
+    """Format up to `shown` elements; return the text and their number."""
     if array.ndim == 1:
         count = min(shown, len(array))
         text = " ".join(_element(item) for item in array[:count])
@@ -64,7 +64,7 @@ _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'"
 
 
 def _number(item: Any) -> str:
-    """A floating-point number in 6 or 9 digits, float64 in 15 or 17: the first that gives it back."""
+    """Format a float in the fewer of 6 or 9 digits (15 or 17 for float64) that round-trips."""
     number = float(item)
     is_double = isinstance(item, float)
     short, long = (f"{number:.15g}", f"{number:.17g}") if is_double else (f"{number:.6g}", f"{number:.9g}")
@@ -100,9 +100,9 @@ register(
 def Assert(
     condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
 ) -> Operation:
-    """An operation that fails unless `condition` holds, showing the first `summarize` (3) elements of each of `data`.
+    """Return an operation that fails unless `condition` holds; its error shows `summarize` (3) elements of each of `data`.
 
-    Only what depends on it waits for it: put it under `control_dependencies`.
+    Only nodes that depend on it wait for it: use it in `control_dependencies`.
 
     Raises:
         InvalidArgumentError: (in a run) the condition does not hold.
@@ -119,7 +119,7 @@ def _first_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _print_kernel(context: KernelContext) -> Compute:
-    """Counts its lines for `first_n`: in one session, whatever thread it runs on."""
+    """Return a kernel that counts its calls for `first_n`, per session and from any thread."""
     message, first, limit = (context.attrs[name] for name in ("message", "first_n", "summarize"))
     lock = threading.Lock()
     printed = 0
@@ -157,11 +157,11 @@ def Print(
     summarize: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The same value as `input_`; when it is computed, `message` and `data` go to the standard error stream.
+    """Return `input_`; its computation prints `message` and `data` to the standard error stream.
 
     Args:
-        first_n: print only so many times in a session.
-        summarize: elements to print of each of `data` (3); all if negative.
+        first_n: maximum number of times to print per session.
+        summarize: number of elements to print of each of `data` (3); all if negative.
     """
     return apply_op(
         "Print", input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name

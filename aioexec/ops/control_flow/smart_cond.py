@@ -1,4 +1,4 @@
-"""Conditionals that are decided while building where the predicate is known by then."""
+"""Conditionals that are resolved at graph construction if the predicate is static."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aioexec.ops.control_flow.cond import cond
 
 
 def smart_constant_value(pred: Any) -> bool | None:
-    """The value of a boolean scalar that is known already, else None.
+    """Return the value of a boolean scalar if it is static, else None.
 
     Raises:
         GraphTypeError: `pred` is neither a tensor nor a bool, 0 or 1.
@@ -34,10 +34,10 @@ def smart_cond(
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """What one of the functions returns if it is known which; else a `cond`.
+    """Return the result of one of the functions if the predicate is static, else a `cond`.
 
     Raises:
-        GraphTypeError: a function is not callable, or `pred` is no predicate.
+        GraphTypeError: a function is not callable, or `pred` is not a predicate.
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
@@ -56,5 +56,5 @@ def smart_case(
     exclusive: bool = False,
     name: str = "smart_case",
 ) -> Any:
-    """A `case` whose predicates may be Python bools, and that is decided while building as far as they are known."""
+    """As `case`, with predicates that may be Python bools; static predicates are resolved at graph construction."""
     return build_case(smart_cond, pred_fn_pairs, default, exclusive, name, allow_python_preds=True)

@@ -1,4 +1,4 @@
-"""Loops and conditionals as single nodes: made by planning out of Switch, Merge, Enter and the rest, never by a client."""
+"""Loops and conditionals as single nodes, to which planning rewrites Switch, Merge, Enter and so on. Clients never add them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Send and Recv: the two ends of an edge between partitions. Made by the partitioner, run by the executor by their role.
+"""Send and Recv: the ends of an edge between partitions, created by the partitioner and run by the executor by role.
 
-The attributes make the rendezvous key (execution/rendezvous); the Host forms are for values that stay in host memory.
+The attributes form the rendezvous key (`execution/rendezvous`); the Host variants are for values that stay in host memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loop: variables that a body computes anew while a condition holds."""
+"""while_loop: repeats a body while a condition on the loop variables holds."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def while_loop(
     maximum_iterations: Any = None,
     return_same_structure: bool = False,
 ) -> Any:
-    """What the loop variables are when `cond(*loop_vars)` does not hold any more; each round makes them `body(*loop_vars)`.
+    """Repeat `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` holds; return the final loop variables.
 
-    Both functions are called once, to build the graph. Tensors made outside may be used in them; a tensor made in them is of
-    use in them only.
+    Both functions are called once, to build the graph. They may use tensors created outside; tensors created in them can only
+    be used in them.
 
     Args:
-        loop_vars: a list, tuple or dict of what converts to tensors, possibly nested.
-        shape_invariants: a structure like `loop_vars` of the TensorShapes that hold in every iteration; by default the
-            shapes of `loop_vars`. A SparseTensor has the shape it stands for, a TensorArray any.
-        parallel_iterations: iterations that may be under way at the same time.
-        back_prop: whether gradients through the loop will be asked for.
-        swap_memory: kept for TensorFlow's sake; there is one memory.
-        maximum_iterations: ends the loop after so many rounds at the latest.
+        loop_vars: a possibly nested list, tuple or dict of values that convert to tensors.
+        shape_invariants: a structure like `loop_vars` of TensorShapes that hold in every iteration; by default the shapes of
+            `loop_vars`. Of a SparseTensor, the dense shape; of a TensorArray, ignored.
+        parallel_iterations: maximum number of concurrent iterations.
+        back_prop: whether the loop supports gradients.
+        swap_memory: ignored; there is one memory.
+        maximum_iterations: maximum number of iterations.
         return_same_structure: return the structure of `loop_vars` even for a single loop variable.
 
     Raises:
-        GraphTypeError, GraphValueError: an argument is not as said, or the body returns another structure, dtype or shape.
+        GraphTypeError, GraphValueError: an argument has another form, or the body returns another structure, dtype or shape.
     """
     _check_arguments(cond, body, loop_vars)
     with graph_of(flatten(loop_vars)).as_default() as graph, graph.name_scope(name or "while"):
@@ -98,7 +98,7 @@ def _counted(
     limit: Tensor,
     single: bool,
 ) -> tuple[Callable[..., Any], Callable[..., Any], Any, Any]:
-    """The loop with a counter for its first variable, and all the others for its second."""
+    """Return the loop with two variables: a counter, and the structure of the original variables."""
     counter = constant(0, limit.dtype, name="iteration_counter")
 
     def spread(function: Callable[..., Any], rest: Any) -> Any:
@@ -117,7 +117,7 @@ def _counted(
 
 
 def _like(rest: Any, result: Any, single: bool) -> Any:
-    """What a body returned, in the type of sequence its variables came in."""
+    """Convert the result of a body to the type of sequence of its variables."""
     if single:
         return result[0] if isinstance(result, list | tuple) and not is_sequence(rest) else result
     if not isinstance(result, list | tuple):
@@ -126,9 +126,9 @@ def _like(rest: Any, result: Any, single: bool) -> Any:
 
 
 def _part_shapes(loop_vars: Any, shape_invariants: Any) -> list[TensorShape] | None:
-    """The shape that holds for each tensor of the loop variables in every iteration; None: the shape each has.
+    """Return the shape invariants of all component tensors; None: their current shapes.
 
-    What stands for several tensors has one invariant, that of the dense tensor it stands for.
+    A composite (SparseTensor, IndexedSlices) has one invariant, for the dense tensor that it represents.
     """
     members: list[Any] = []
     outline = map_sequences(members.append, list(loop_vars))
@@ -148,7 +148,7 @@ def _part_shapes(loop_vars: Any, shape_invariants: Any) -> list[TensorShape] | N
 
 
 def _spread(member: Any, shape: TensorShape) -> list[TensorShape]:
-    """The shapes of the parts of what stands for a dense tensor."""
+    """Return the shapes of the components of a composite that represents a dense tensor."""
     if isinstance(member, SparseTensor):
         return [TensorShape([None, shape.rank]), TensorShape([None]), TensorShape([shape.rank])]
     if isinstance(member, IndexedSlices):
@@ -164,7 +164,7 @@ def _build(
     loop_vars: Any,
     invariants: Sequence[TensorShape] | None,
 ) -> Any:
-    """Build the loop; the loop variables after it, in the structure the body returned them in."""
+    """Build the loop; return the final loop variables in the structure that the body returned."""
     values = flatten(loop_vars)
     context.Enter()
     try:
@@ -191,7 +191,7 @@ def _build(
 
 
 def _covers(general: Dims, special: Dims) -> bool:
-    """Whether every shape that fits `special` fits `general`."""
+    """Return whether every shape compatible with `special` is compatible with `general`."""
     if general is None:
         return True
     if special is None or len(special) != len(general):

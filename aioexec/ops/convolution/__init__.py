@@ -1,1 +1,1 @@
-"""Convolutions of images and volumes, also depthwise: definitions, launches and native loops; the geometry of windows."""
+"""Convolutions of images and volumes, depthwise ones included: ops, launches, native loops, and the geometry of windows."""

@@ -1,7 +1,7 @@
-"""Convolution of images, its two adjoints, and what convolution of volumes shares with it.
+"""2-D convolution and its gradients (adjoints) in the input and in the filters; shared with 3-D convolution.
 
-The three ops are linear in both operands, and closed under differentiation: the gradient of each is made of the other two.
-The reference kernels add up one product for each tap of the filter; the native ones are in `convolution.launches`.
+The three ops are bilinear and closed under differentiation: the gradient of each consists of the other two. The reference
+kernels sum one matrix product per filter tap; the native forms are in `convolution.launches`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def conv_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[Dims]]:
     def rule(context: ShapeContext) -> Sequence[Dims]:
-        """The shape that the vector input `operand` holds; inputs `other` and 2 have as many dimensions."""
+        """Shape rule: the output has the shape in the vector input `operand`; inputs `other` and 2 have as many dimensions."""
         check_attrs(context.attrs)
         rank = len(context.attrs["data_format"])
         with_rank(context.inputs[other], rank)
@@ -79,16 +79,16 @@ def given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[D
     return rule
 
 
-# Reference kernels, on images as batch, height, width, channels
+# Reference kernels, on images [batch, height, width, channels]
 
 
 def _wide(value: Array) -> Array:
-    """The dtype to add up in."""
+    """Convert to the dtype of accumulation."""
     return value.astype(np.float32) if value.dtype.itemsize < 4 else value
 
 
 def correlate(image: Array, filters: Array, axes: Axes) -> Array:
-    """Slide the filters over the image."""
+    """Cross-correlate the image with the filters."""
     padded = pad(image, axes)
     result = np.zeros((len(image), *counts(axes), filters.shape[-1]), image.dtype)
     for tap in taps(axes):
@@ -97,7 +97,7 @@ def correlate(image: Array, filters: Array, axes: Axes) -> Array:
 
 
 def spread(filters: Array, dy: Array, axes: Axes) -> Array:
-    """Adjoint of `correlate` in the image."""
+    """Adjoint of `correlate` with respect to the image."""
     padded = np.zeros(padded_shape(len(dy), axes, filters.shape[-2]), dy.dtype)
     for tap in taps(axes):
         padded[seen_by(axes, tap)] += dy @ filters[tap].T
@@ -105,19 +105,19 @@ def spread(filters: Array, dy: Array, axes: Axes) -> Array:
 
 
 def compare(image: Array, dy: Array, axes: Axes) -> Array:
-    """Adjoint of `correlate` in the filters."""
+    """Adjoint of `correlate` with respect to the filters."""
     padded = pad(image, axes)
     result = np.empty((*(axis.window for axis in axes), image.shape[-1], dy.shape[-1]), image.dtype)
     places = list(range(image.ndim - 1))
     if not sees_all(axes):
-        result[...] = np.sum(np.zeros_like(dy) * dy, axis=tuple(places))  # of the padding
+        result[...] = np.sum(np.zeros_like(dy) * dy, axis=tuple(places))  # drop padding
     for tap in taps(axes, seen=True):
         result[tap] = np.tensordot(padded[seen_by(axes, tap)], dy, axes=(places, places))
     return result
 
 
 def _groups(channels: int, filters: Sequence[int]) -> int:
-    """Into how many parts the channels fall; each has its share of the filters."""
+    """Return the number of channel groups (grouped convolution); each uses an equal part of the filters."""
     taken, made = filters[-2], filters[-1]
     if taken == 0 or channels == 0 or channels % taken:
         if channels == taken:
@@ -136,7 +136,7 @@ def _groups(channels: int, filters: Sequence[int]) -> int:
 def _by_group(
     compute: Callable[..., Array], first: Array, second: Array, axes: Axes, groups: int, joined: int
 ) -> Array:
-    """Apply to each group of channels and join the results; `first` and `second` are split along their last axis."""
+    """Apply to each group of channels and concatenate; `first` and `second` are split along their last axis."""
     if groups == 1:
         return compute(first, second, axes)
     parts = zip(np.split(first, groups, axis=-1), np.split(second, groups, axis=-1), strict=True)
@@ -222,7 +222,7 @@ _ADJOINTS = {
 
 
 def _family(op: Operation) -> tuple[str, str, str]:
-    """The convolution an op belongs to, and its adjoints in the input and in the filters."""
+    """Return the forward op of this op, and its backprop ops for input and filter."""
     forward = op.type.partition("Backprop")[0]
     return forward, *_ADJOINTS[forward]
 
@@ -322,7 +322,7 @@ def conv2d(
     name: str | None = None,
     filters: Any = None,
 ) -> Tensor:
-    """Convolve images [batch, height, width, channels] with filters [height, width, channels, output channels].
+    """Convolve images [batch, height, width, in_channels] with filters [height, width, in_channels, out_channels].
 
     Args:
         strides, dilations: an int, or 1, 2 or 4 of them.
@@ -348,7 +348,7 @@ def conv2d_backprop_input(
     name: str | None = None,
     filters: Any = None,
 ) -> Tensor:
-    """The gradient of `conv2d` in its input, whose shape is `input_sizes`."""
+    """Return the gradient of `conv2d` with respect to its input, of shape `input_sizes`."""
     filters = renamed(filter, filters, "filter", "filters")
     attrs = _attrs(strides, padding, data_format, dilations, use_cudnn_on_gpu)
     return apply_op("Conv2DBackpropInput", input_sizes, filters, out_backprop, name=name, **attrs)
@@ -365,7 +365,7 @@ def conv2d_backprop_filter(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `conv2d` in its filter, whose shape is `filter_sizes`."""
+    """Return the gradient of `conv2d` with respect to its filter, of shape `filter_sizes`."""
     attrs = _attrs(strides, padding, data_format, dilations, use_cudnn_on_gpu)
     return apply_op("Conv2DBackpropFilter", input, filter_sizes, out_backprop, name=name, **attrs)
 
@@ -382,7 +382,7 @@ def conv2d_transpose(
     filters: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Apply the transpose of `conv2d`; filters are [height, width, output channels, channels of `value`]."""
+    """Apply the transpose of `conv2d`; filters are [height, width, out_channels, in_channels]."""
     value = renamed(value, input, "value", "input")
     filters = renamed(filter, filters, "filter", "filters")
     attrs = _attrs(strides, padding, data_format, dilations)
@@ -392,5 +392,5 @@ def conv2d_transpose(
 
 
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
-    """Convolve with taps `rate` elements apart."""
+    """Convolve with filter taps `rate` elements apart (atrous convolution)."""
     return conv2d(value, filters, 1, padding, dilations=rate, name=name)

@@ -1,4 +1,4 @@
-"""Convolution of volumes and its adjoints, under their names of all versions; the kernels are those of `conv`."""
+"""3-D convolution and its gradients, in all versions of the ops; the kernels are those of `conv`."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ register(
     shape_operands=(1,),
 )
 
-# The first versions take what they make the gradient for, and look at its shape
+# The ops of version 1 take the tensor to differentiate by instead of its shape
 
 
 class _Last:
-    """A context of a kernel for volumes whose op has no attribute for their layout."""
+    """A kernel context with data_format NDHWC, for ops without that attribute."""
 
     def __init__(self, context: KernelContext) -> None:
         self._context = context
@@ -123,7 +123,7 @@ def conv3d(
     name: str | None = None,
     filters: Any = None,
 ) -> Tensor:
-    """Convolve volumes [batch, depth, height, width, channels] with filters [depth, height, width, channels, outputs].
+    """Convolve volumes [batch, depth, height, width, channels] with filters [depth, height, width, channels, out_channels].
 
     Raises:
         GraphValueError: shapes or arguments do not fit.
@@ -143,7 +143,7 @@ def conv3d_backprop_filter_v2(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `conv3d` in its filter, whose shape is `filter_sizes`."""
+    """Return the gradient of `conv3d` with respect to its filter, of shape `filter_sizes`."""
     attrs = _attrs(strides, padding, data_format, dilations)
     return apply_op("Conv3DBackpropFilterV2", input, filter_sizes, out_backprop, name=name, **attrs)
 
@@ -160,7 +160,7 @@ def conv3d_transpose(
     filters: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Apply the transpose of `conv3d`; filters are [depth, height, width, output channels, channels of `value`]."""
+    """Apply the transpose of `conv3d`; filters are [depth, height, width, out_channels, in_channels]."""
     above, given = value if input is None else input, filter if filters is None else filters
     attrs = _attrs(1 if strides is None else strides, padding, data_format, dilations)
     return apply_op(

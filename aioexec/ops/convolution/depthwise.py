@@ -1,6 +1,6 @@
-"""Depthwise convolution and its two adjoints: each channel of an image is convolved with filters of its own.
+"""Depthwise convolution and its gradients: each channel of an image is convolved with its own filters.
 
-As with `conv`, the gradient of each of the three ops is made of the other two.
+As in `conv`, the gradient of each of the three ops consists of the other two.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _forward_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[Dims]]:
     def rule(context: ShapeContext) -> Sequence[Dims]:
-        """The shape that the vector input `operand` holds; the inputs `other` and 2 have rank 4."""
+        """Shape rule: the output has the shape in the vector input `operand`; the inputs `other` and 2 have rank 4."""
         check_attrs(context.attrs)
         with_rank(context.inputs[other], 4)
         with_rank(context.inputs[2], 4)
@@ -68,11 +68,11 @@ def _given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[
     return rule
 
 
-# Reference kernels, on images as batch, height, width, channels
+# Reference kernels, on images [batch, height, width, channels]
 
 
 def correlate(image: Array, filters: Array, axes: Axes) -> Array:
-    """Slide the filters of each channel over it."""
+    """Cross-correlate each channel with its filters."""
     padded = pad(image, axes)[..., None]
     channels, each = filters.shape[2:]
     result = np.zeros((len(image), *counts(axes), channels, each), image.dtype)
@@ -82,7 +82,7 @@ def correlate(image: Array, filters: Array, axes: Axes) -> Array:
 
 
 def spread(filters: Array, dy: Array, axes: Axes) -> Array:
-    """Adjoint of `correlate` in the image."""
+    """Adjoint of `correlate` with respect to the image."""
     above = dy.reshape(*dy.shape[:3], *filters.shape[2:])
     padded = np.zeros(padded_shape(len(dy), axes, filters.shape[2]), dy.dtype)
     for tap in taps(axes):
@@ -91,19 +91,19 @@ def spread(filters: Array, dy: Array, axes: Axes) -> Array:
 
 
 def compare(image: Array, dy: Array, shape: Sequence[int], axes: Axes) -> Array:
-    """Adjoint of `correlate` in the filters, which have this shape."""
+    """Adjoint of `correlate` with respect to the filters, which have this shape."""
     padded = pad(image, axes)[..., None]
     above = dy.reshape(*dy.shape[:3], *shape[2:])
     result = np.empty(shape, image.dtype)
     if not sees_all(axes):
-        result[...] = np.sum(np.zeros_like(above) * above, axis=(0, 1, 2))  # of the padding
+        result[...] = np.sum(np.zeros_like(above) * above, axis=(0, 1, 2))  # drop padding
     for tap in taps(axes, seen=True):
         result[tap] = np.sum(padded[seen_by(axes, tap)] * above, axis=(0, 1, 2))
     return result
 
 
 def _wide(attrs: Attrs, value: Array) -> Array:
-    """An image as batch, height, width, channels, in a dtype to add up in."""
+    """Convert to [batch, height, width, channels] and the dtype of accumulation."""
     value = channels_last(attrs, value)
     return value.astype(np.float32) if value.dtype.itemsize < 4 else value
 
@@ -138,7 +138,7 @@ def _check_attrs(context: KernelContext) -> Attrs:
 def _forward_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
     dilations = attrs["dilations"]
-    if dilations[0] != 1 or dilations[DEPTH[attrs["data_format"]]] != 1:  # gradients ignore these
+    if dilations[0] != 1 or dilations[DEPTH[attrs["data_format"]]] != 1:  # the gradient ops ignore dilations
         raise InvalidArgumentError(
             f"dilations in the batch and channel dimensions must be 1, got {dilations!r}"
         )
@@ -288,7 +288,7 @@ def depthwise_conv2d_native(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Convolve each channel of images with its filters [height, width, channels, multiplier].
+    """Convolve each channel of images with filters [height, width, channels, multiplier].
 
     Raises:
         GraphValueError: shapes or arguments do not fit.
@@ -307,7 +307,7 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """As `depthwise_conv2d_native`, with taps `rate` (or `dilations`) elements apart."""
+    """As `depthwise_conv2d_native`, with filter taps `rate` (or `dilations`) elements apart."""
     apart = rate if dilations is None else dilations
     return depthwise_conv2d_native(input, filter, strides, padding, data_format, apart, name or "depthwise")
 
@@ -322,7 +322,7 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` in its input, whose shape is `input_sizes`."""
+    """Return the gradient of `depthwise_conv2d` with respect to its input, of shape `input_sizes`."""
     attrs = _arguments(strides, padding, data_format, dilations)
     return apply_op(_INPUT, input_sizes, filter, out_backprop, name=name, **attrs)
 
@@ -337,7 +337,7 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` in its filter, whose shape is `filter_sizes`."""
+    """Return the gradient of `depthwise_conv2d` with respect to its filter, of shape `filter_sizes`."""
     attrs = _arguments(strides, padding, data_format, dilations)
     return apply_op(_FILTER, input, filter_sizes, out_backprop, name=name, **attrs)
 
@@ -353,7 +353,7 @@ def separable_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """A depthwise convolution, then one with filters [1, 1, channels × multiplier, output channels]."""
+    """Apply a depthwise convolution, then a 1 × 1 convolution with filters [1, 1, channels × multiplier, out_channels]."""
     order = format_name(data_format)
     with op_scope(name, "separable_conv2d", input, depthwise_filter, pointwise_filter) as scope:
         seen = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, None, data_format, dilations)

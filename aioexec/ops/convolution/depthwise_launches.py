@@ -1,4 +1,4 @@
-"""How depthwise convolutions become launches of the loops in `depthwise_loops`."""
+"""Launches of the loops in `depthwise_loops` for depthwise convolutions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aioexec.ops.convolution.launches import zeros
 from aioexec.ops.convolution.windows import Axis, make_axes
 
 _BLOCK_BYTES = 128 * 1024
-_STRIP = 512  # elements of a strip
-_NS_PER_TAP = 0.06  # and element of float32
+_STRIP = 512  # elements of a filter strip
+_NS_PER_TAP = 0.06  # per element of float32
 _REAL = ("float32", "float64")
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
@@ -21,7 +21,7 @@ _OUTPUT = Operand("output", 0)
 
 @dataclass(frozen=True, slots=True)
 class Depthwise:
-    """The sizes of one depthwise convolution of images batch × h × w × c, with m filters a channel."""
+    """The sizes of a depthwise convolution of images [batch, h, w, c] with m filters per channel."""
 
     dtype: str
     itemsize: int
@@ -37,7 +37,7 @@ class Depthwise:
 
     @property
     def pads(self) -> bool:
-        """Whether the loops need a copy of the image."""
+        """Whether the loops need a padded copy of the image."""
         axes = (self.vertical, self.horizontal)
         return (
             self.m > 1
@@ -47,7 +47,7 @@ class Depthwise:
 
     @property
     def phase_width(self) -> int:
-        """Columns of a padded line that are of one phase."""
+        """Columns of a padded line per phase (column number modulo the stride)."""
         width = self.horizontal.reach if self.pads else self.horizontal.size
         return -(-width // self.horizontal.stride)
 
@@ -57,12 +57,12 @@ class Depthwise:
 
     @property
     def line_bytes(self) -> int:
-        """A padded line."""
+        """Bytes of a padded line."""
         return self.horizontal.stride * self.phase_width * self.cm * self.itemsize
 
     @property
     def group(self) -> int:
-        """Columns of a strip."""
+        """Columns that a filter strip covers."""
         return max(1, min(_STRIP // self.cm, self.horizontal.count))
 
     @property
@@ -97,7 +97,7 @@ class Depthwise:
         return Scratch(0, lines * self.line_bytes if self.pads else 8)
 
     def sizes(self) -> tuple[int, ...]:
-        """The integer arguments of the loops from `group` on."""
+        """The integer arguments of the loops, from `group` on."""
         v, h = self.vertical, self.horizontal
         return (
             *(
@@ -120,7 +120,7 @@ class Depthwise:
 
 
 def _depthwise(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Depthwise | None:
-    """None: not a case for these loops, or of no rows, columns or channels: the reference kernel says whether shapes fit."""
+    """Return the sizes, or None if the loops do not support the case; the reference kernel then raises errors of shapes."""
     if image.dtype.name not in _REAL or len(image.shape) != 4 or len(filters) != 4:
         return None
     if any((attrs.get(name) or (1,) * 4)[axis] != 1 for name in ("strides", "dilations") for axis in (0, 3)):
@@ -176,7 +176,7 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 
 def _reach(case: Depthwise) -> int:
-    """Columns of one phase in a padded image that holds the whole image."""
+    """Return the columns per phase of a padded image that contains the whole image."""
     width = max(case.horizontal.reach, case.horizontal.before + case.horizontal.size)
     return -(-width // case.horizontal.stride)
 

@@ -1,8 +1,8 @@
-"""Native depthwise convolution: each channel has filters of its own, so there is no product, only sums along lines.
+"""Native depthwise convolution: without a product over channels, it is a sum of filter taps over lines.
 
-Everything is laid out so that the innermost loop is long and contiguous. An image of c channels with m filters each becomes one
-of c m channels. Columns a stride apart become neighbours: a line of the padded image is kept as `sw` lines, one for each phase,
-so that a tap sees all windows of a line in a row. Filters are repeated for a strip of several columns.
+The layout makes the innermost loop long and contiguous. An image of c channels with m filters each is expanded to c m
+channels. A padded line is stored as `sw` lines, one for each phase (column modulo the stride), so that a tap reads all windows
+of a line contiguously. Filters are repeated to a strip of several columns.
 """
 
 from __future__ import annotations

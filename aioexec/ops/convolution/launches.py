@@ -1,4 +1,4 @@
-"""How convolutions become launches of the loops in `convolution.loops`."""
+"""Launches of the loops in `convolution.loops` for convolutions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from aioexec.ops.convolution.windows import Axis, make_axes
 
 _BLOCK_BYTES = 128 * 1024
 _FLOPS_PER_NS = 200
-_SHORT_LINE = 8  # of so few windows a line does not fill a tile
+_SHORT_LINE = 8  # fewer windows per line do not fill a tile
 _TALL_TILE = 14
-_PANEL = 32  # filters: a grain
-_PANEL_BYTES = 128  # of a row in a panel of copied filters: two vectors of the widest kind
-_OFTEN = 128  # windows: filters used that often are worth copying
-_FEW_CHANNELS = 8  # fewer would leave most of a vector empty
+_PANEL = 32  # minimum number of filters per share
+_PANEL_BYTES = 128  # of a row in a panel of packed filters: two vectors of the widest kind
+_OFTEN = 128  # windows from which packing the filters pays off
+_FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """The sizes of one convolution of images batch × h × w × c to depth n."""
+    """The sizes of a convolution of images [batch, h, w, c] with n filters."""
 
     dtype: str
     itemsize: int
@@ -82,11 +82,11 @@ class Convolution:
 
     @property
     def output_bytes(self) -> int:
-        """What comes of one image."""
+        """Bytes of the output for one image."""
         return self.places * self.n * self.itemsize
 
     def sizes(self) -> tuple[int, ...]:
-        """The integer arguments of the loops from `n` on."""
+        """The integer arguments of the loops, from `n` on."""
         v, h = self.vertical, self.horizontal
         return (
             *(self.n, v.size, h.size, self.c, v.count, h.count, v.window, h.window),
@@ -94,18 +94,18 @@ class Convolution:
         )
 
     def block(self) -> int:
-        """Lines of the output whose padded image fits into the cache, a good part of an image at least."""
+        """Lines of the output whose padded image fits into the cache, but at least 8."""
         pitch = self.padded_width * self.c * self.itemsize
         fitting = _BLOCK_BYTES // pitch - (self.vertical.window - 1) * self.vertical.dilation
         return min(max(fitting // self.vertical.stride, 8), self.vertical.count)
 
     def padded_bytes(self, block: int) -> int:
-        """Memory for the padded image of that many lines."""
+        """Bytes of the padded image for that many lines of output."""
         lines = (block - 1) * self.vertical.stride + (self.vertical.window - 1) * self.vertical.dilation + 1
         return lines * self.padded_width * self.c * self.itemsize
 
     def epilogue(self, word: int) -> Epilogue:
-        """What the loops can do to the output, whose operand is behind the filters, the bias behind that."""
+        """Return the epilogue that the loops support; its operands are the output and the bias."""
         return Epilogue(word, 2, 3, self.n)
 
     def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
@@ -125,11 +125,11 @@ _BODIES: dict[str, Callable[..., int]] = {
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
 _NO_BIAS = Operand("input", 1)
-"""In the place of a bias, unread."""
+"""A placeholder for the bias operand, which is not read."""
 
 
 def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
-    """None: not a case for these loops, or of no rows, columns or channels: the reference kernel says whether shapes fit."""
+    """Return the sizes, or None if the loops do not support the case; the reference kernel then raises errors of shapes."""
     if attrs["data_format"] != "NHWC" or image.dtype.name not in _REAL:
         return None
     if any(attrs[name][axis] != 1 for name in ("strides", "dilations") for axis in (0, 3)):
@@ -149,7 +149,7 @@ def _finish(work: Work, *before: Launch) -> Launches:
 
 
 def zeros(output: Spec) -> Launches | None:
-    """An empty sum."""
+    """Return launches that fill the output with zeros, for an empty batch."""
     if output.dtype.name not in _REAL:
         return None
     strides = c_strides(output.shape, output.dtype.itemsize)
@@ -162,10 +162,10 @@ def zeros(output: Spec) -> Launches | None:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as the loops take them: where, and in what panels.
+    """The layout of the filters: their operand, panel width, and strides.
 
     Attributes:
-        each: bytes from one filter to the next, that begins a panel.
+        each: bytes from one filter to the next.
     """
 
     operand: Operand
@@ -184,7 +184,7 @@ def _as_given(case: Convolution) -> Filters:
 
 
 def _packed(case: Convolution) -> Filters:
-    """In scratch buffer 0."""
+    """Return the layout of filters packed into scratch buffer 0."""
     return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
 
 
@@ -210,7 +210,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
-    """A convolution of what is in two operands; `scratch` is the number of the buffer for padding."""
+    """Return a convolution of the images in one operand with filters; `scratch` is the number of the buffer for padding."""
     operands = (image, filters.operand, _OUTPUT, _NO_BIAS)
     strides = (case.image_bytes, 0, case.output_bytes, 0)
     words: tuple[int, ...]
@@ -239,7 +239,7 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
 
 
 def _padding(case: Convolution, work: Work, scratch: Scratch) -> Work:
-    """Give a loop memory for padding; one that needs none gets the image in its place, unread."""
+    """Add scratch memory for padding; without padding the image takes its place and is not read."""
     if case.pads:
         return replace(work, scratch=(scratch,))
     return replace(
@@ -271,7 +271,7 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 
 def _reversed_axis(axis: Axis) -> Axis:
-    """The axis of the convolution of dy that gives dx; windows must be one element apart."""
+    """Return the axis of the convolution of dy that computes dx, for a stride of 1."""
     before = (axis.window - 1) * axis.dilation - axis.before
     return Axis(axis.count, axis.window, 1, axis.dilation, before, axis.size)
 
@@ -284,7 +284,7 @@ def _pack_turned(case: Convolution) -> Launch:
 
 
 def _turn(case: Convolution, target: Operand) -> Launch:
-    """Copy the filters (input 1), taps × c × n, to n × taps × c."""
+    """Transpose the filters (input 1) from taps × c × n to n × taps × c."""
     size = case.itemsize
     shape = (case.n, case.k)
     row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
@@ -293,7 +293,7 @@ def _turn(case: Convolution, target: Operand) -> Launch:
 
 
 def _spread(case: Convolution, turned: Operand) -> Work:
-    """The gradient in the input where windows are further apart than one element."""
+    """Return the gradient in the input for strides above 1."""
     line = case.horizontal.count * case.k * case.itemsize
     block = max(1, min(2 * _BLOCK_BYTES // line, case.batch * case.vertical.count))
     words = (case.batch, block, *case.sizes())

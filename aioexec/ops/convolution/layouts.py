@@ -1,4 +1,4 @@
-"""Native forms for images with the channels first, by those for images with the channels last and copies around them."""
+"""Native forms for channels-first images (NCHW): those for channels-last images (NHWC) with transposing copies around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALONG_AXES = ("strides", "dilations", "ksize")
 
 
 def _turned_attrs(attrs: Attrs) -> dict[str, Any]:
-    """The attributes of the same op on images with the channels last."""
+    """Return the attributes of the same op for channels-last images."""
     turned = dict(attrs)
     data_format = attrs["data_format"]
     turned["data_format"] = f"N{data_format[2:]}C"
@@ -32,12 +32,12 @@ def _turned(spec: Spec) -> Spec:
 
 
 def either_layout(bind: Bind, *, images: tuple[int, ...] = (), makes_image: bool = True) -> Bind:
-    """The native form for both layouts.
+    """Return a native form for both layouts.
 
     Args:
-        bind: the form for channels last; it must not look at the content of inputs.
-        images: the inputs that are images.
-        makes_image: whether output 0 is one.
+        bind: the form for channels-last; it must not use values of inputs.
+        images: positions of the inputs that are images.
+        makes_image: whether output 0 is an image.
     """
 
     def bound(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
@@ -58,7 +58,7 @@ def either_layout(bind: Bind, *, images: tuple[int, ...] = (), makes_image: bool
 def _with_copies(
     inner: Launches, inputs: Sequence[Spec], image: Spec | None, images: Sequence[int]
 ) -> Launches:
-    """Let the launches work on copies of the images, made in scratch memory."""
+    """Run the launches on transposed copies of the images in scratch memory."""
     used = {(at.kind, at.index) for row in inner.rows for at in row.operands}
     sizes = list(inner.scratch)
     places: dict[tuple[str, int], int] = {}
@@ -88,7 +88,7 @@ def _moved(operand: Operand, places: dict[tuple[str, int], int]) -> Operand:
 
 
 def _strides(spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """An image as [batch, places, channels]: this shape, its strides with channels first, and with channels last."""
+    """Return the shape [batch, places, channels], and its strides for channels-first and channels-last."""
     batch, channels = spec.shape[:2]
     size = spec.dtype.itemsize
     places = spec.size // max(batch * channels, 1)

@@ -1,19 +1,18 @@
-"""Native convolution: products of windows, taken where they lie in the image, and filters.
+"""Native convolution as products of windows and filters, without a copy of the windows (implicit im2col).
 
-The windows along a line of the output are rows of a matrix that `tiled_product` reads straight from the image, since they are
-a stride apart, and their lines a pitch. Only padding needs a copy: a block of lines with its border, small enough for the
-cache. Where lines are short the same is done across the images of a batch.
+The windows along a line of the output are rows of a matrix that `tiled_product` reads directly from the image: consecutive
+windows are a stride apart, their lines a pitch. Only padding needs a copy: a block of lines with its border, small enough for
+the cache. For short lines the same is done across the images of a batch.
 
-Filters come as a matrix, taps × c rows of n, in panels of `panel` columns: rows are `pitch` elements apart, panels `step`.
-Filters as they are given are such panels, side by side. Where they are used often enough they are copied, so that a panel is
-one stretch of memory, and aligned.
+Filters form a matrix of taps × c rows and n columns, in panels of `panel` columns: rows are `pitch` elements apart, panels
+`step`. The original filters are such panels, side by side. Filters that are used often enough are copied (packed), so that
+each panel is contiguous and aligned.
 
-The gradient in the input is a convolution of dy with the filters turned round; where windows are more than one element apart,
-it is a product added to the image window by window. The gradient in the filters is the product the other way round.
+The gradient in the input is a convolution of dy with the reversed filters; for strides above 1 it is a product whose rows are
+added to the image window by window. The gradient in the filters is the transposed product.
 
-What follows a convolution may be done to each part of the result as soon as it is there: `ends` says what, see `finish`.
-
-How these loops are launched is in `convolution.launches`.
+An epilogue is applied to each part of the result while it is in the cache: `ends` selects it, see `finish`. The launches of
+these loops are in `convolution.launches`.
 """
 
 from __future__ import annotations
@@ -200,7 +199,7 @@ def multiply_filter(x: Pointer, dy: Pointer, dfilters: Pointer, count: int, rows
 
 
 ROWS = 1024
-"""Rows of dy taken at a time: a panel of them stays in the cache."""
+"""Rows of dy that are processed at a time: a panel of them stays in the cache."""
 
 
 def backward_input(

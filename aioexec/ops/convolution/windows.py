@@ -1,8 +1,8 @@
-"""Where sliding windows lie: the geometry convolutions and pools share.
+"""The geometry of sliding windows, shared by convolutions and pooling.
 
-An image has two spatial axes, a volume three; what is said of images holds for both. Along each, windows of some size and
-dilation stand a stride apart, over the image and its padding. `padding` is SAME (as many windows as strides fit, the padding
-split evenly, the odd one after), VALID (none), or EXPLICIT (given).
+Images have two spatial axes, volumes three; documentation of images applies to both. Along each axis, windows of a size and a
+dilation are placed a stride apart over the padded image. `padding` is SAME (ceil(size / stride) windows, padding divided
+evenly with the odd element after), VALID (none), or EXPLICIT (given).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Axis:
     """The windows along one spatial axis.
 
     Attributes:
-        size: of the image.
-        window: taps of a window, `dilation` apart.
-        before: padding in front.
-        count: windows, which is the size of the output.
+        size: size of the image.
+        window: number of taps of a window, `dilation` apart.
+        before: padding before the image.
+        count: number of windows, the size of the output.
     """
 
     size: int
@@ -45,23 +45,23 @@ class Axis:
 
     @property
     def reach(self) -> int:
-        """Elements of the padded image that the windows touch."""
+        """Number of elements of the padded image that the windows cover."""
         return (self.count - 1) * self.stride + (self.window - 1) * self.dilation + 1
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether each window is just one element of the image, in order."""
+        """Whether window k is just element k of the image."""
         return self.window == 1 and self.stride == 1 and self.before == 0 and self.count == self.size
 
     def tap(self, index: int) -> slice:
-        """The elements of the padded image that tap `index` of the windows sees."""
+        """Return a slice of the elements of the padded image that tap `index` reads."""
         if self.count == 0:
             return slice(0, 0)
         start = index * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
     def seen_taps(self) -> range:
-        """The taps without the first and last ones, which lie in the padding in all windows."""
+        """Return the range of taps without leading and trailing taps that read only padding."""
         if not self.count:
             return range(0)
         end = min(self.window, -(-(self.size + self.before) // self.dilation))
@@ -69,7 +69,7 @@ class Axis:
         return range(min(max((self.before - farthest) // self.dilation, 0), max(end - 1, 0)), end)
 
     def seen(self) -> Axis:
-        """The same windows of seen taps only."""
+        """Return the axis restricted to `seen_taps`."""
         taps = self.seen_taps()
         if not taps:
             return self
@@ -77,7 +77,7 @@ class Axis:
         return Axis(self.size, len(taps), self.stride, self.dilation, before, self.count)
 
     def inside(self, index: int) -> Array:
-        """For each window whether tap `index` lies in the image."""
+        """Return for each window whether tap `index` is in the image."""
         places = np.arange(self.count) * self.stride + index * self.dilation - self.before
         return (places >= 0) & (places < self.size)
 
@@ -88,7 +88,7 @@ Axes: TypeAlias = tuple[Axis, ...]
 def output_size(
     size: int, window: int, stride: int, dilation: int, padding: str, explicit: tuple[int, int]
 ) -> int:
-    """How many windows there are; raises ValueError where the window is larger than the padded image."""
+    """Return the number of windows; raises ValueError if the window exceeds the padded image."""
     extent = (window - 1) * dilation + 1
     if padding == "SAME":
         return -(-size // stride)
@@ -109,7 +109,7 @@ def _explicit(attrs: Attrs, axis: int) -> tuple[int, int]:
 
 
 def make_axis(attrs: Attrs, axis: int, size: int, window: int) -> Axis:
-    """The windows along one axis of the image, by the attributes of a node; raises InvalidArgumentError."""
+    """Return the windows along one axis of the image for a node's attributes; raises InvalidArgumentError."""
     stride, dilation = _along(attrs, "strides", axis), _along(attrs, "dilations", axis)
     padding, explicit = attrs["padding"], _explicit(attrs, axis)
     try:
@@ -125,7 +125,7 @@ def make_axis(attrs: Attrs, axis: int, size: int, window: int) -> Axis:
 
 
 def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes:
-    """The windows along the spatial axes of an image of this shape, in the order of `data_format`."""
+    """Return the windows along the spatial axes of an image of this shape, in the order of `data_format`."""
     spatial = SPATIAL[attrs["data_format"]]
     return tuple(
         make_axis(attrs, axis, image[axis], taps) for axis, taps in zip(spatial, window, strict=False)
@@ -133,10 +133,10 @@ def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes
 
 
 def taps(axes: Axes, seen: bool = False) -> Iterator[tuple[int, ...]]:
-    """The taps of a window, numbered along each axis, in order.
+    """Yield the taps of a window in order, each as its index along each axis.
 
     Args:
-        seen: leave out the first and last ones, which lie in the padding in all windows.
+        seen: leave out leading and trailing taps that read only padding.
     """
     for tap in itertools.product(*(axis.seen_taps() if seen else range(axis.window) for axis in axes)):
         check_cancelled()
@@ -144,31 +144,31 @@ def taps(axes: Axes, seen: bool = False) -> Iterator[tuple[int, ...]]:
 
 
 def sees_all(axes: Axes) -> bool:
-    """Whether no tap is left out of the seen ones."""
+    """Return whether no tap reads only padding."""
     return all(len(axis.seen_taps()) == axis.window for axis in axes)
 
 
 def seen_by(axes: Axes, tap: tuple[int, ...]) -> tuple[slice, ...]:
-    """The elements of padded images that a tap of all windows sees: an index."""
+    """Return the NumPy index of the elements of padded images that a tap reads."""
     return (slice(None), *(axis.tap(index) for axis, index in zip(axes, tap, strict=True)))
 
 
 def counts(axes: Axes) -> tuple[int, ...]:
-    """Windows along each axis."""
+    """Return the number of windows along each axis."""
     return tuple(axis.count for axis in axes)
 
 
 def inside(axes: Axes, tap: tuple[int, ...]) -> Array:
-    """For each window whether a tap lies in the image: batch and channels are dimensions of 1."""
+    """Return for each window whether a tap is in the image, with batch and channel dimensions of 1."""
     along = [axis.inside(index) for axis, index in zip(axes, tap, strict=True)]
     return functools.reduce(np.logical_and.outer, along)[None, ..., None]
 
 
 def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) -> Dims:
-    """Static shape of what comes out: one element for each window, `depth` channels.
+    """Return the static output shape: one element per window, `depth` channels.
 
     Raises:
-        GraphValueError: a window larger than the padded image.
+        GraphValueError: a window exceeds the padded image.
     """
     assert image is not None
     assert window is not None
@@ -192,7 +192,7 @@ def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) ->
 
 
 def check_attrs(attrs: Attrs) -> None:
-    """Refuse attributes that make no sense; raises GraphValueError."""
+    """Check attributes of a node; raises GraphValueError."""
     if attrs["data_format"] not in SPATIAL:
         raise GraphValueError(f"data_format {attrs['data_format']!r} is not supported here")
     rank = len(attrs["data_format"])
@@ -212,7 +212,7 @@ def check_attrs(attrs: Attrs) -> None:
 
 
 def check_spatial_only(attrs: Attrs, names: Sequence[str]) -> None:
-    """Refuse windows that move along batch or channels; raises UnimplementedError."""
+    """Check that windows do not move along batch or channels; raises UnimplementedError."""
     for name in names:
         values = attrs.get(name)
         if values and len(values) != len(attrs["data_format"]):
@@ -224,17 +224,17 @@ def check_spatial_only(attrs: Attrs, names: Sequence[str]) -> None:
 
 
 def channels_last(attrs: Attrs, value: Array) -> Array:
-    """View an image with the channels behind its spatial axes."""
+    """Return a view with the channels after the spatial axes."""
     return np.moveaxis(value, 1, -1) if attrs["data_format"].startswith("NC") else value
 
 
 def as_given(attrs: Attrs, value: Array) -> Array:
-    """View an image that has its channels last in the order of `data_format`."""
+    """Return a view of a channels-last image in the order of `data_format`."""
     return np.moveaxis(value, -1, 1) if attrs["data_format"].startswith("NC") else value
 
 
 def pad(value: Array, axes: Axes, fill: Any = 0) -> Array:
-    """An image (channels last) with the padding its windows reach."""
+    """Pad a channels-last image as far as its windows reach."""
     edges = [(axis.before, max(axis.reach - axis.before - axis.size, 0)) for axis in axes]
     if not np.any(edges):
         return value
@@ -242,12 +242,12 @@ def pad(value: Array, axes: Axes, fill: Any = 0) -> Array:
 
 
 def crop(padded: Array, axes: Axes) -> Array:
-    """The image inside a padded one."""
+    """Return the image inside a padded one."""
     return padded[(slice(None), *(slice(axis.before, axis.before + axis.size) for axis in axes))]
 
 
 def padded_shape(batch: int, axes: Axes, depth: int) -> tuple[int, ...]:
-    """Shape of a padded image."""
+    """Return the shape of a padded image."""
     return batch, *(max(axis.reach, axis.before + axis.size) for axis in axes), depth
 
 
@@ -255,10 +255,10 @@ def padded_shape(batch: int, axes: Axes, depth: int) -> tuple[int, ...]:
 
 
 def per_axis(value: Any, name: str, data_format: str) -> list[int]:
-    """Complete strides, dilations or a window size (an int, one value, one a spatial axis, or all) to all axes.
+    """Expand strides, dilations or a window size (an int, one value, one per spatial axis, or all) to all dimensions.
 
     Raises:
-        GraphValueError: another number of values.
+        GraphValueError: the number of values is different.
     """
     values = [value] if isinstance(value, int) or not hasattr(value, "__iter__") else list(value)
     sizes = [as_size(each) for each in values]
@@ -274,7 +274,7 @@ def per_axis(value: Any, name: str, data_format: str) -> list[int]:
 
 
 def padding_attrs(padding: Any) -> dict[str, Any]:
-    """Attributes for a padding given as a name or as four pairs (before, after)."""
+    """Return the attributes for a padding given by name or as four pairs (before, after)."""
     if padding is None:
         raise GraphValueError("padding must be given")
     if isinstance(padding, str):
@@ -291,7 +291,7 @@ def padding_attrs(padding: Any) -> dict[str, Any]:
 
 
 def format_name(data_format: str | None, default: str = "NHWC") -> str:
-    """Check the name of a data format of as many axes as the default, which None means."""
+    """Check the name of a data format; None means the default."""
     if data_format is None:
         return default
     if data_format not in SPATIAL or len(data_format) != len(default):
@@ -301,7 +301,7 @@ def format_name(data_format: str | None, default: str = "NHWC") -> str:
 
 
 def renamed(old: Any, new: Any, old_name: str, new_name: str) -> Any:
-    """The one of two arguments that was given; one is a later name of the other."""
+    """Return the argument that was given; one is a newer name of the other."""
     if old is not None and new is not None:
         raise GraphTypeError(f"give either {old_name!r} or {new_name!r}, not both")
     value = old if new is None else new

@@ -1,1 +1,1 @@
-"""Functions of a graph and of Python: `Defun`, calls, functional control flow, `map_fn` and its relatives, `py_func`."""
+"""Graph functions and Python functions: `Defun`, calls, functional control flow, `map_fn` and the like, `py_func`."""

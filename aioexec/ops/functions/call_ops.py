@@ -1,4 +1,4 @@
-"""Calls of functions. None has a kernel: planning puts the body of the function in the place of the call."""
+"""Ops that call functions. They have no kernel: planning inlines the body of the function."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def checked_body(
     inputs: Sequence[Tensor],
     outputs: Sequence[Tensor] | None,
 ) -> FuncGraph:
-    """The body of the function `called`, which an attribute of an operation names.
+    """Return the body of the function `called`, which an attribute of an operation names, after checking its signature.
 
     Args:
-        inputs: what it is given.
-        outputs: what is made of its outputs; None if that is checked elsewhere.
+        inputs: the arguments of the call.
+        outputs: the outputs of the call; None to skip their check.
 
     Raises:
-        NotFoundError: there is no such function.
-        InvalidArgumentError: it does not take these inputs, or returns something else.
+        NotFoundError: the graph has no such function.
+        InvalidArgumentError: the dtypes of inputs or outputs differ from the function's.
     """
     body = as_func_graph(op.graph.functions.body(called))
     check_body(op, attr, body, inputs, outputs)
@@ -38,7 +38,7 @@ def checked_body(
 def check_body(
     op: Operation, attr: str, body: FuncGraph, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None
 ) -> None:
-    """Find that a body, that of an attribute's function or made of it, takes and returns what it must; see `checked_body`."""
+    """Check that a body accepts the inputs and returns the outputs of an operation; see `checked_body`."""
     for kind, expected, got in (("takes", body.inputs, inputs), ("returns", body.outputs, outputs)):
         if got is None:
             continue
@@ -63,7 +63,7 @@ def _call_shapes(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _like_inputs(context: ShapeContext) -> Sequence[Dims]:
-    """The gradient of an input has its shape."""
+    """Shape rule of SymbolicGradient: gradients have the shapes of the inputs."""
     return [*context.inputs[: len(context.attrs["Tout"])]]
 
 

@@ -1,4 +1,4 @@
-"""Nodes that call functions, conditionals and loops among them, made from functions of the graph."""
+"""Functions that add nodes calling graph functions: calls, gradients, If, While and For."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def partitioned_call(
     executor_type: str = "",
     name: str | None = None,
 ) -> Any:
-    """Call a function by a node that says which; a list of its outputs, or the operation if there are none.
+    """Call a graph function by a PartitionedCall node; return the list of outputs, or the operation if there are none.
 
     Args:
         tout: dtypes of the outputs; by default those of the function.
-        executing_eagerly, config, executor_type: kept for TensorFlow's sake; the last two go into the node.
+        executing_eagerly, config, executor_type: ignored; the last two are stored in the node, for TensorFlow.
     """
     graph = get_default_graph()
     f.add_to_graph(graph)
@@ -46,13 +46,13 @@ def partitioned_call(
 def symbolic_gradient(
     input: Sequence[Any], Tout: Sequence[Any], f: DefinedFunction, name: str | None = None
 ) -> Any:
-    """The gradients of a function's inputs, given its inputs and the gradients of its outputs."""
+    """Return the gradients of a function's inputs; `input` are its inputs and the gradients of its outputs."""
     f.add_to_graph(get_default_graph())
     return apply_list_op("SymbolicGradient", input, Tout=list(Tout), f=f.name, name=name)
 
 
 def Gradient(inputs: Sequence[Any], f: DefinedFunction, name: str | None = None) -> Any:
-    """The gradients of all inputs of a function: `inputs` are those, and the gradients of its outputs."""
+    """As `symbolic_gradient`, with one gradient for each input of the function."""
     return symbolic_gradient(inputs, [tensor.dtype.base_dtype for tensor in f.graph.inputs], f, name)
 
 
@@ -63,7 +63,7 @@ def If(
     else_branch: DefinedFunction,
     name: str | None = None,
 ) -> Any:
-    """What one of two functions returns for `inputs`: the first if `cond` holds."""
+    """Return `then_branch(*inputs)` if `cond` holds, else `else_branch(*inputs)`."""
     for branch in (then_branch, else_branch):
         _check_captures_nothing(branch)
         branch.add_to_graph(get_default_graph())
@@ -79,13 +79,13 @@ def While(
     name: str | None = None,
     hostmem: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """`input_` after the body was applied as long as the condition holds.
+    """Repeat `input_ = body(*input_)` while `cond(*input_)` holds.
 
     Args:
-        hostmem: kept for TensorFlow's sake; there is one memory.
+        hostmem: ignored; there is one memory.
 
     Raises:
-        GraphValueError: the condition captures something.
+        GraphValueError: the condition captures tensors.
     """
     if cond.captured_inputs:
         raise GraphValueError(f"The 'cond' argument can not have extra captured inputs, {cond.name!r} has")
@@ -107,7 +107,7 @@ def While(
 def _with_captures(
     cond: DefinedFunction, body: DefinedFunction, captured: Sequence[Tensor]
 ) -> tuple[DefinedFunction, DefinedFunction]:
-    """Condition and body with the captured tensors for further variables, which stay what they are."""
+    """Return condition and body with the captured tensors as additional loop variables, which never change."""
     count = len(body.declared_input_types)
     types = [*body.declared_input_types, *(tensor.dtype.base_dtype for tensor in captured)]
 
@@ -132,10 +132,10 @@ def For(
     hostmem: Sequence[int] | None = None,
     rewrite_with_while: bool | None = None,
 ) -> list[Tensor]:
-    """`inputs` after `body(i, *inputs)` was applied for each i from `start` to before `limit` in steps of `delta`.
+    """Repeat `inputs = body(i, *inputs)` for i in range(start, limit, delta).
 
     Args:
-        hostmem, rewrite_with_while: kept for TensorFlow's sake; it is always a While.
+        hostmem, rewrite_with_while: ignored; the loop is always a While node.
     """
     types = [dtypes.int32, dtypes.int32, dtypes.int32, *body.declared_input_types[1:]]
     if len(types) - 3 != len(inputs):

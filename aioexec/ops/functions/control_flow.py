@@ -1,6 +1,6 @@
-"""Conditionals and loops whose bodies are functions: If, Case, While, stateless or not, and functions that make them.
+"""Functional control flow: If, Case and While, stateless or stateful, and the functions that add them.
 
-None has a kernel: planning writes them as switches, merges and frames.
+They have no kernel: planning rewrites them to control nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aioexec.shapes import Dims
 
 
 def _branches(op: Operation) -> tuple[FuncGraph, ...]:
-    """The bodies one of which runs, on all inputs but the first."""
+    """Return the bodies of the branches, which take all inputs but the first."""
     if op.row.role is Role.CASE:
         called = [(f"branches[{k}]", branch) for k, branch in enumerate(op.attrs["branches"])]
     else:
@@ -90,7 +90,7 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
 
 
 def _holds(value: Any) -> Any:
-    """A scalar as a condition: not zero, not empty; anything else holds if it has elements."""
+    """Convert a scalar to a condition: a non-zero number, a non-empty string; of other shapes, a non-empty tensor."""
     if value.ndim:
         return np.array(value.size > 0)
     if value.dtype.kind == "c":

@@ -1,7 +1,7 @@
-"""Functions of a graph, made from Python functions: `Defun`.
+"""Graph functions made from Python functions: `Defun`.
 
-The Python function is called once, in a body of its own, when the function is first asked for; then every call is a node. What
-it uses of the graph around it becomes an input that is handed in by every call; a variable it makes is made there.
+The Python function is called once, at the first use, to build the body; each call adds a node. Tensors of the enclosing graph
+that it uses become additional inputs; variables that it creates are created in the enclosing graph.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from aioexec.ops.state.variable_scope import Getter, variable_scope
 
 _ANY_NUMBER: Final = 1_000_000
 _EXTRA_VARIABLES: Final = "extra_variables"
-"""The collection of a body in which variables that were made for it are listed."""
+"""The collection of a body that lists the variables created for it."""
 
 
 class Defun:
-    """Decorates a Python function of tensors, which becomes a function of the graph.
+    """A decorator that turns a Python function of tensors into a graph function.
 
         @Defun(ax.float32, ax.float32)
         def weighted(x, y):
             return 2.0 * x + y
 
     Args:
-        input_types: dtypes of the arguments; left out, there is one function for each combination of dtypes it is called with.
-        func_name: its name in the graph; by default that of the Python function, and a hash of its body.
-        grad_func: the DefinedFunction that computes its gradient, of the inputs and the gradients of the outputs.
-        python_grad_func: the gradient rule of a call, `(op, *gradients of the outputs)`.
+        input_types: dtypes of the arguments; without them, one function is created for each combination of dtypes.
+        func_name: the name in the graph; by default that of the Python function and a hash of the body.
+        grad_func: the DefinedFunction of inputs and output gradients that computes the gradient.
+        python_grad_func: the gradient function `(op, *output_gradients)` of a call.
         out_names: names of the outputs.
-        capture_by_value: copy what is captured into the body, as far as it depends on constants alone.
+        capture_by_value: copy captured tensors that depend on constants only into the body.
         attrs: private attributes of the function.
     """
 
@@ -76,7 +76,7 @@ class Defun:
 
 @dataclass(slots=True)
 class _Options:
-    """What a Defun says besides of types; see there."""
+    """The options of a Defun."""
 
     name: str | None = None
     grad_func: DefinedFunction | None = None
@@ -87,12 +87,12 @@ class _Options:
 
 
 def defined(func: Callable[..., Any], input_types: Sequence[DType]) -> DefinedFunction:
-    """A function of the graph that is not decorated."""
+    """Create a graph function without a decorator."""
     return DefinedFunction(func, [], input_types, _Options())
 
 
 def _arguments(func: Callable[..., Any]) -> tuple[list[str], int, int]:
-    """The names of a function's arguments, the fewest and the most it takes."""
+    """Return the names of a function's arguments, and the minimum and maximum number it accepts."""
     parameters = list(inspect.signature(func).parameters.values())
     if any(
         each.kind in (each.VAR_KEYWORD, each.KEYWORD_ONLY) or each.default is not each.empty
@@ -104,9 +104,9 @@ def _arguments(func: Callable[..., Any]) -> tuple[list[str], int, int]:
 
 
 class DefinedFunction:
-    """A function of the graph; calling it makes a node.
+    """A graph function; calling it adds a node.
 
-    The body is made once, at the first use, for the graph that is the default then.
+    The body is built once, at the first use, for the default graph at that time.
     """
 
     def __init__(
@@ -128,17 +128,17 @@ class DefinedFunction:
 
     @property
     def graph(self) -> FuncGraph:
-        """The body."""
+        """The graph of the body."""
         return as_func_graph(self.function.graph)
 
     @property
     def captured_inputs(self) -> list[Tensor]:
-        """Tensors of the graph around it that every call hands in."""
+        """Tensors of the enclosing graph that each call passes."""
         return list(self.graph.captures)
 
     @property
     def stateful_ops(self) -> list[tuple[str, str]]:
-        """Name and type of the operations of the body that have state."""
+        """Name and type of the body's stateful operations."""
         inputs = {tensor.op for tensor in self.graph.inputs}
         nodes = (op for op in self.graph.get_operations() if op not in inputs)
         return [(op.name, op.type) for op in nodes if op.row.is_stateful]
@@ -152,7 +152,7 @@ class DefinedFunction:
         return None if self._options.grad_func is None else self._options.grad_func.name
 
     def set_grad_func(self, grad_func: DefinedFunction) -> None:
-        """Let `grad_func` compute the gradient; before the function is added to a graph."""
+        """Set the gradient function; must precede the addition of the function to a graph."""
         if self._options.grad_func not in (None, grad_func):
             raise GraphValueError(f"function {self._func.__name__!r} has a gradient function already")
         self._options.grad_func = grad_func
@@ -171,7 +171,7 @@ class DefinedFunction:
         return self._function
 
     def add_to_graph(self, graph: Graph) -> None:
-        """Add it, its gradient function and those it calls to a graph's library."""
+        """Add the function, its gradient function and the functions they call to a graph's library."""
         function = self._function or self._made(graph)
         self._function = function
         if function.name in graph.functions and graph.functions[function.name] is function:
@@ -182,7 +182,7 @@ class DefinedFunction:
             graph.functions.set_gradient(function.name, self._options.grad_func.name)
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
-        """Make a call: its one output, or a list of several; the operation if there is none."""
+        """Add a call: return its output, a list of several, or the operation if there are none."""
         graph = get_default_graph()
         self.add_to_graph(graph)
         types = self.declared_input_types
@@ -213,7 +213,7 @@ class DefinedFunction:
 
 
 def _getter(outer: Graph, body: FuncGraph) -> Getter:
-    """Variables are made in the graph around: the body takes them as inputs."""
+    """A variable getter that creates variables in the enclosing graph; the body takes them as inputs."""
 
     def getter(get: Getter, *args: Any, **kwargs: Any) -> Any:
         with outer.as_default():
@@ -225,7 +225,7 @@ def _getter(outer: Graph, body: FuncGraph) -> Getter:
 
 
 class OverloadedFunction:
-    """A Python function that becomes a function of the graph for each combination of dtypes it is called with."""
+    """A graph function that is created for each combination of argument dtypes."""
 
     def __init__(self, func: Callable[..., Any], argument_names: Sequence[str], options: _Options) -> None:
         self._func = func
@@ -234,7 +234,7 @@ class OverloadedFunction:
         self._overloads: dict[tuple[DType, ...], DefinedFunction] = {}
 
     def instantiate(self, input_types: Sequence[Any]) -> DefinedFunction:
-        """The function for these dtypes."""
+        """Return the function for these dtypes."""
         types = tuple(as_dtype(dtype).base_dtype for dtype in input_types)
         if types not in self._overloads:
             self._overloads[types] = DefinedFunction(self._func, self._argument_names, types, self._options)
@@ -257,7 +257,7 @@ def _tensors(result: Any) -> list[Tensor]:
 
 
 def _digest(body: FuncGraph) -> str:
-    """A hash of a body, in eleven letters."""
+    """Return a hash of the body, of 11 hexadecimal digits."""
     parts = [
         (op.name, op.type, op.device, [tensor.name for tensor in op.inputs], content(op.attrs))
         for op in body.get_operations()
@@ -267,7 +267,7 @@ def _digest(body: FuncGraph) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:11]
 
 
-# What a body says of itself while it is made
+# Properties of the body under construction
 
 
 def _current_body() -> FuncGraph | None:
@@ -276,18 +276,18 @@ def _current_body() -> FuncGraph | None:
 
 
 def get_extra_inputs() -> list[Tensor]:
-    """The tensors the body being made has captured; none outside of one."""
+    """Return the tensors that the body under construction has captured; [] outside of one."""
     body = _current_body()
     return [] if body is None else list(body.captures)
 
 
 def get_extra_args() -> list[Tensor]:
-    """What stands in the body being made for those it has captured."""
+    """Return the inputs of the body under construction for the tensors it has captured."""
     body = _current_body()
     return [] if body is None else list(body.captures.values())
 
 
 def get_extra_vars() -> list[Any]:
-    """The variables that were made for the body being made."""
+    """Return the variables created for the body under construction."""
     body = _current_body()
     return [] if body is None else body.get_collection(_EXTRA_VARIABLES)

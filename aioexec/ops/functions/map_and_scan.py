@@ -1,7 +1,7 @@
 """Loops over the rows of tensors: map_fn, scan, foldl and foldr.
 
-Each takes the elements apart into TensorArrays, runs a while loop over them, and puts what it wrote together again. Elements
-and results may be structures of tensors; their first dimensions must be equal.
+Each unstacks the elements into TensorArrays, runs a while loop over them, and stacks its results. Elements and results may be
+nested structures of tensors; their first dimensions must be equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aioexec.shapes import Dimension, TensorShape
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What is handed on to the while loop."""
+    """The arguments that are passed on to the while loop."""
 
     parallel_iterations: int | None
     back_prop: bool
@@ -43,7 +43,7 @@ class _Options:
 
 
 class _Elements:
-    """What is looped over: arrays of rows, how many there are, and that number as far as it is known."""
+    """The unstacked elements: one TensorArray per tensor; `count` is their number as a tensor, `length` if it is static."""
 
     def __init__(self, elems: Any) -> None:
         if any(
@@ -68,7 +68,7 @@ class _Elements:
         self.arrays = [TensorArray(tensor.dtype.base_dtype, self.count).unstack(tensor) for tensor in tensors]
 
     def read(self, index: Any) -> Any:
-        """The rows at an index, in the structure the elements came in."""
+        """Return the rows at an index, in the structure of the elements."""
         return pack_sequence_as(self.structure, [array.read(index) for array in self.arrays])
 
     def order(self, reverse: bool) -> tuple[Tensor, int, Callable[..., Tensor]]:
@@ -87,7 +87,7 @@ class _Elements:
         )
 
     def results(self, arrays: Sequence[TensorArray]) -> list[Tensor]:
-        """What was written, one row for each element."""
+        """Stack the results, one row per element."""
         found = [array.stack() for array in arrays]
         for tensor in found:
             tensor.set_shape(TensorShape([self.length]).concatenate(tensor.shape[1:]))
@@ -115,16 +115,16 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """What `fn` makes of each row of `elems`.
+    """Apply `fn` to each row of `elems` and stack the results.
 
     Args:
-        elems: a tensor, or a structure of tensors, whose rows come together.
+        elems: a tensor, or a structure of tensors with equal first dimensions.
         dtype: the structure of dtypes that `fn` returns; by default that of `elems`.
         infer_shape: the results have one shape.
         fn_output_signature: the newer name of `dtype`.
 
     Raises:
-        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+        GraphTypeError, GraphValueError: an argument has another form, or `fn` returns another structure.
     """
     _checked(fn)
     dtype = dtype if fn_output_signature is None else fn_output_signature
@@ -155,16 +155,16 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Each of what `fn(accumulated, row)` makes, one row after the other, of the rows of `elems`.
+    """Compute `accumulated = fn(accumulated, row)` for each row of `elems` and stack all values.
 
     Args:
-        elems: a tensor, or a structure of tensors, whose rows come together.
-        initializer: what is accumulated at first; by default the first row, which then is the first result.
+        elems: a tensor, or a structure of tensors with equal first dimensions.
+        initializer: initial value; by default the first row, which then is the first result.
         infer_shape: the results have one shape.
-        reverse: begin with the last row; the results are in the order of the rows.
+        reverse: begin with the last row; results keep the order of the rows.
 
     Raises:
-        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+        GraphTypeError, GraphValueError: an argument has another form, or `fn` returns another structure.
     """
     _checked(fn)
     with op_scope(name, "scan", *flatten(elems)):
@@ -196,14 +196,14 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The last of what `fn(accumulated, row)` makes of the rows of `elems`, one after the other.
+    """Compute `accumulated = fn(accumulated, row)` for each row of `elems` and return the last value.
 
     Args:
-        elems: a tensor, or a structure of tensors, whose rows come together.
-        initializer: what is accumulated at first; by default the first row.
+        elems: a tensor, or a structure of tensors with equal first dimensions.
+        initializer: initial value; by default the first row.
 
     Raises:
-        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+        GraphTypeError, GraphValueError: an argument has another form, or `fn` returns another structure.
     """
     return _fold(
         fn, elems, initializer, _Options(parallel_iterations, back_prop, swap_memory), name or "foldl", False
@@ -219,7 +219,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The same as `foldl`, from the last row to the first."""
+    """As `foldl`, from the last row to the first."""
     return _fold(
         fn, elems, initializer, _Options(parallel_iterations, back_prop, swap_memory), name or "foldr", True
     )

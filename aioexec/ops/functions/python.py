@@ -1,7 +1,7 @@
-"""Python functions as nodes: plain ones run on a worker, `async def` ones are awaited in the session's loop.
+"""Python functions as ops: plain functions run on a worker, `async def` functions are awaited on the session's event loop.
 
-A node names its function by a token. The graph it was made in holds the function, `_functions` only knows where it is; so a
-function lives as long as its graph, and a node imported from another process has none.
+A node refers to its function by a token. The graph owns the function (a collection), `_functions` only has weak references;
+the function is freed with its graph, and a node imported in another process has none.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from aioexec.ops.common.elementwise import Array
 from aioexec.shapes import Dims
 
 _LARGE = 128 * 1024
-"""Bytes whose copying would hold the event loop."""
+"""Bytes above which a copy would block the event loop for too long."""
 
 
 class _Function:
-    """A Python function behind a node; `is_async`: it is to be awaited."""
+    """A Python function of a node; `is_async`: whether its result is awaited."""
 
     __slots__ = ("__weakref__", "call", "is_async", "token")
 
@@ -47,28 +47,28 @@ class _Function:
         self.call = call
         self.token = token
         self.is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
-            getattr(call, "__call__", None)  # noqa: B004  (not whether it can be called, but how)
+            getattr(call, "__call__", None)  # noqa: B004  (tests the type of `__call__`)
         )
 
 
 _functions: WeakValueDictionary[str, _Function] = WeakValueDictionary()
 _tokens = itertools.count()
-_HELD = "_python_functions"  # the graph's collection
+_HELD = "_python_functions"  # a collection of the graph
 
 
-# What goes in and out
+# Conversion of arguments and results
 
 
 def _argument(value: Array) -> Any:
-    """An input as the function sees it: its own array, or a scalar."""
+    """Return an input as an argument of the function: an array of its own, or a NumPy scalar."""
     return value.copy() if value.ndim else value[()]
 
 
 def _outputs(function: _Function, result: Any, expected: Sequence[DType]) -> tuple[Array, ...]:
-    """What a function returned, as arrays without another reference, in the form kernels return outputs in.
+    """Convert the result of a function to kernel outputs: arrays with no other reference.
 
     Raises:
-        InvalidArgumentError: there are more or fewer than declared, or of another dtype.
+        InvalidArgumentError: their number or dtypes differ from the declared ones.
     """
     values = [] if result is None else list(result) if isinstance(result, list | tuple) else [result]
     if len(values) != len(expected):
@@ -96,9 +96,9 @@ def _output(function: _Function, position: int, value: Any, expected: DType) -> 
 
 
 def _foreign(error: BaseException) -> OpError:
-    """The error of a step for one that a function raised, which is its cause; one of ours is itself that error."""
+    """Return the canonical error that an exception of a function causes; an OpError is returned unchanged."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration | StopAsyncIteration):
-        error = error.__cause__  # Python does not let one out of a coroutine
+        error = error.__cause__  # a coroutine wraps these exceptions
     return from_exception(error)
 
 
@@ -127,7 +127,7 @@ def _returned(outputs: tuple[Array, ...]) -> Any:
 
 
 def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DType]) -> Any:
-    """Call a plain function; on a worker, which does not end although the function may ask for that."""
+    """Call a plain function on a worker; SystemExit and the like fail the step and do not end the thread."""
     arguments = [_argument(value) for value in inputs]
     try:
         result = function.call(*arguments)
@@ -142,7 +142,7 @@ def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DTy
 async def _awaited(
     step: StepContext, function: _Function, inputs: Sequence[Array], expected: Sequence[DType]
 ) -> Any:
-    """Await an `async def` function; on the loop, but for the copying of large arrays."""
+    """Await an `async def` function on the event loop; large arrays are copied on a worker."""
     if sum(value.nbytes for value in inputs) > _LARGE:
         arguments = await step.run_in_worker(lambda: [_argument(value) for value in inputs])
     else:
@@ -154,7 +154,7 @@ async def _awaited(
         if task is not None and task.cancelling():
             raise
         raise CancelledError(f"{function.token} was cancelled by itself") from error
-    except (GeneratorExit, KeyboardInterrupt, SystemExit):  # they are meant for the loop
+    except (GeneratorExit, KeyboardInterrupt, SystemExit):  # these belong to the event loop
         raise
     except BaseException as error:
         wrapped = _foreign(error)
@@ -164,7 +164,7 @@ async def _awaited(
 
 
 def _is_large(result: Any) -> bool:
-    """Whether making arrays of what a function returned might hold the loop; a list may be of any length."""
+    """Return whether converting a result could block the event loop; lists count as large."""
     values = result if isinstance(result, list | tuple) else [result]
     return any(isinstance(value, list | tuple) or getattr(value, "nbytes", 0) > _LARGE for value in values)
 
@@ -190,21 +190,21 @@ def py_func(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """A node that calls `func` with the values of `inp`: arrays, scalars of NumPy, or bytes.
+    """Add a node that calls `func` with the values of `inp`: arrays, NumPy scalars or bytes.
 
-    A plain function runs on a worker, in a copy of the caller's context variables: it may block, the event loop goes on. An
-    `async def` function is awaited in the session's loop, while other nodes compute, and is cancelled with its step. What
-    either raises fails the step with the canonical error for it, and stays its cause.
+    A plain function runs on a worker in a copy of the caller's context variables, and may block. An `async def` function is
+    awaited on the session's event loop, concurrently with other nodes, and is cancelled with its step. An exception of either
+    fails the step with the corresponding canonical error, whose cause it is.
 
     Args:
-        Tout: the dtype it returns, or a list of dtypes for a function that returns as many values; [] for None.
-        stateful: False if equal arguments give equal results and nothing else happens.
+        Tout: dtype of the result, or a list of dtypes of several results; [] for none.
+        stateful: False for a pure function.
 
     Returns:
         A tensor, a list of tensors, or for [] the operation.
 
     Raises:
-        GraphValueError: `func` cannot be called.
+        GraphValueError: `func` is not callable.
     """
     if not callable(func):
         raise GraphValueError(f"Expected func to be callable, got {func!r}")

@@ -1,1 +1,1 @@
-"""Ops on images: codecs, colours, resizing, crops and boxes. Convolution and pooling have packages of their own."""
+"""Ops on images: codecs, colours, resizing, crops and boxes. Convolution and pooling are separate packages."""

@@ -1,4 +1,4 @@
-"""Boxes in images: drawing them, and choosing the best of those that overlap."""
+"""Boxes in images: drawing, and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ COLOURS = np.array(
     ],
     Single,
 )
-"""What boxes are drawn in, in turns, where no colours are given."""
+"""Default colours (RGBA), used cyclically."""
 
 
 def _draw(image: Array, box: Array, colour: Array) -> None:
-    """Draw the outline of a box, as far as it lies in the image."""
+    """Draw the outline of a box, clipped to the image."""
     height, width = image.shape[:2]
     top, bottom = (int(edge * Single(height - 1)) for edge in (box[0], box[2]))
     left, right = (int(edge * Single(width - 1)) for edge in (box[1], box[3]))
@@ -104,14 +104,14 @@ register(
     gradient=undefined_gradient,
 )
 
-# Choosing: candidates in the order of their scores, unless one chosen before is too similar
+# Non-maximum suppression: take candidates by descending score, skipping those too similar to one taken before
 
 Similarity = Callable[[int, Sequence[int]], Array]
-"""How similar one candidate is to others, by their numbers."""
+"""(candidate, other candidates) to their similarities."""
 
 
 def overlaps(boxes: Array) -> Similarity:
-    """Intersection over union."""
+    """Return the similarity of boxes: intersection over union."""
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
     areas = np.prod(high - low, axis=1)
 
@@ -129,10 +129,10 @@ def overlaps(boxes: Array) -> Similarity:
 def choose(
     scores: Array, similarity: Similarity, most: int, threshold: float, least_score: float, sigma: float = 0.0
 ) -> tuple[list[int], list[float]]:
-    """The numbers of the candidates chosen, and their scores.
+    """Return the indices of the selected candidates, and their scores.
 
-    With a `sigma` similar ones lose of their score instead, and wait for their turn again; each time they are compared with
-    those chosen since.
+    With a positive `sigma` (soft NMS), similar candidates are not skipped: their scores decay by exp(-similarity² / (2 sigma))
+    and they are queued again. Each candidate is compared once with each selected one.
     """
     decay = Single(-0.5) / Single(sigma) if sigma > 0 else Single(0)
     queue = [(-float(score), number, 0) for number, score in enumerate(scores) if score > least_score]
@@ -184,7 +184,7 @@ def _scalar(value: Array) -> float:
 
 
 def suppression_kernel(context: KernelContext) -> Compute:
-    """For all versions: the thresholds that are no inputs are attributes, or such that they do nothing."""
+    """Return the kernel of all versions of the op: thresholds that are not inputs are attributes or have no effect."""
     attrs, count = context.attrs, len(context.output_dtypes)
     pads = attrs.get("pad_to_max_output_size", False)
 
@@ -317,7 +317,7 @@ register(
 
 
 def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
-    """Draw boxes [batch, count, (top, left, bottom, right) in 0 … 1] into images, in `colors` or in a few of our own."""
+    """Draw boxes [batch, count, (top, left, bottom, right) in 0 … 1] into images, in `colors` or default colours."""
     if colors is None:
         return apply_op("DrawBoundingBoxes", images, boxes, name=name)
     return apply_op("DrawBoundingBoxesV2", images, boxes, colors, name=name)
@@ -331,7 +331,7 @@ def non_max_suppression(
     score_threshold: Any = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """The numbers of the best boxes, none of which overlaps a better one by more than `iou_threshold`."""
+    """Return the indices of the best boxes that overlap no better one by more than `iou_threshold`."""
     return apply_op(
         "NonMaxSuppressionV3", boxes, scores, max_output_size, iou_threshold, score_threshold, name=name
     )

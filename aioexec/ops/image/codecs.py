@@ -1,7 +1,7 @@
-"""Images as files: PNG, JPEG, BMP and GIF decoded and encoded by Pillow, which is loaded when first used.
+"""Image codecs: decode and encode PNG, JPEG, BMP and GIF with Pillow, which is imported at first use.
 
-JPEG is decoded with the accurate integer transform, whatever `dct_method` says: TensorFlow's default is a fast one, of which
-elements differ by a few units. Files are checked for their size before anything is decoded.
+JPEG is decoded with the accurate integer DCT whatever `dct_method` says; TensorFlow defaults to a fast one, whose elements
+differ by a few units. The size of an image is validated before it is decoded.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from aioexec.shapes import Dims, with_rank, with_rank_at_least
 
 Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 28
-"""Elements of a decoded image or animation, at most."""
+"""Upper bound for the elements of a decoded image or animation."""
 
 MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 1024, "BMP": 128, "GIF": 4096}
-"""Pixels that a byte of a file can stand for, at most. PNG: deflate expands a byte to 1032, of 8 pixels each. JPEG: a block of
-64 pixels has a bit or more; doubled, to be sure. BMP: two bytes are a run of 255. GIF: a code of LZW, of 9 bits or more, stands
-for less than 4096. What claims more would take memory and time that its sender did not take."""
+"""Upper bound for the pixels per byte of a file; files that claim more are rejected before memory is allocated. PNG: deflate
+expands a byte to 1032, of 8 pixels each. JPEG: a block of 64 pixels needs a bit; doubled as a margin. BMP: two bytes are a run
+of 255. GIF: an LZW code of at least 9 bits stands for less than 4096 pixels.
+"""
 
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 MAGIC = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"GIF8": "GIF"}
@@ -49,7 +50,7 @@ def format_of(data: bytes) -> str:
 
 
 def opened(data: bytes) -> Any:
-    """The file, of which only the head has been read."""
+    """Open an image and read its header only."""
     name = format_of(data)
     try:
         image = pillow().open(io.BytesIO(data), formats=[name])
@@ -62,7 +63,7 @@ def opened(data: bytes) -> Any:
 
 
 def check_size(image: Any, length: int, channels: int, count: int = 1) -> None:
-    """Refuse frames that are too large, or larger than a file of this length can hold."""
+    """Reject frames that are too large, or larger than a file of this length can encode."""
     width, height = image.size
     size = count * width * height
     what = f"{count} x {width} x {height} pixels"
@@ -80,14 +81,14 @@ def contents(value: Array) -> bytes:
 
 
 def own_channels(image: Any) -> int:
-    """The channels of an image as it is stored."""
+    """Return the number of channels that the file stores."""
     if "transparency" in image.info and image.format == "PNG":
         return 2 if image.mode in ("L", "1") else 4
     return {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(image.mode, 3)
 
 
 def pixels(image: Any, channels: int, wide: bool) -> Array:
-    """The elements [height, width, channels] of the current frame, of 8 or 16 bits."""
+    """Decode the current frame to [height, width, channels], of 8 or 16 bits."""
     wanted = channels or own_channels(image)
     try:
         if image.mode.startswith("I"):
@@ -101,14 +102,14 @@ def pixels(image: Any, channels: int, wide: bool) -> Array:
             flat = np.asarray(image.convert(MODES[wanted]), np.uint8)
     except MemoryError:
         raise
-    except Exception as error:  # Pillow has no class for what is wrong with a file
+    except Exception as error:  # Pillow raises many classes for malformed files
         raise InvalidArgumentError(f"Invalid {image.format} data: {error}") from error
     result = flat[..., None] if flat.ndim == 2 else flat
     return result.astype(np.uint16) * np.uint16(257) if wide else result
 
 
 LUMINANCE = np.array([9797, 19234, 3737])
-"""The shares of red, green and blue in the brightness of a PNG image, of 1 << 15."""
+"""The weights of red, green and blue in the luminance of a PNG image, scaled by 1 << 15."""
 
 
 def without_colour(image: Array, channels: int) -> Array:
@@ -123,7 +124,7 @@ def deepened(gray: Array, channels: int) -> Array:
 
 
 def frames(image: Any, length: int) -> Iterator[Array]:
-    """All frames of an animation in a file of this length, in full colour."""
+    """Yield all frames of an animation as RGB; `length` is the size of the file."""
     count, canvas = frame_count(image), image.size
     check_size(image, length, 3, count)
     for number in range(count):
@@ -131,13 +132,13 @@ def frames(image: Any, length: int) -> Iterator[Array]:
             image.seek(number)
         except Exception as error:
             raise InvalidArgumentError(f"Invalid GIF data: {error}") from error
-        if image.size != canvas:  # Pillow makes the canvas larger, of all frames that follow too
+        if image.size != canvas:  # Pillow would enlarge the canvas of this and all later frames
             raise InvalidArgumentError(f"Invalid GIF data: frame {number} is larger than {canvas}")
         yield pixels(image, 3, wide=False)
 
 
 def frame_count(image: Any) -> int:
-    """How many frames there are, all of which are looked for."""
+    """Return the number of frames, which requires scanning the file."""
     try:
         count: int = getattr(image, "n_frames", 1)
     except Exception as error:
@@ -168,7 +169,7 @@ def check_channels(op_type: str, channels: int) -> None:
 
 
 def decoding(op_type: str) -> Reference:
-    """TensorFlow's decoders of one format take the others as well; of an animation all frames, or the first."""
+    """Return the kernel of a decoder; as in TensorFlow, most decode the other formats too: of a GIF all frames or the first."""
 
     def bind(context: KernelContext) -> Compute:
         attrs, dtype = context.attrs, context.output_dtypes[0].numpy
@@ -208,7 +209,7 @@ def of_animation(op_type: str, image: Any, length: int, attrs: Attrs) -> Array:
 
 
 def reduced(image: Any, channels: int, ratio: int) -> Array:
-    """A JPEG decoded at a fraction of its size."""
+    """Decode a JPEG at 1/ratio of its size."""
     width, height = (-(-size // ratio) for size in image.size)
     return pixels(
         image.convert("RGB").resize((width, height), pillow().Resampling.BOX), channels or 3, wide=False
@@ -402,22 +403,22 @@ register(
 
 
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
-    """The elements of a BMP file, [height, width, channels]."""
+    """Decode a BMP file to [height, width, channels]."""
     return apply_op("DecodeBmp", contents, name=name, channels=channels)
 
 
 def decode_jpeg(contents: Any, channels: int = 0, ratio: int = 1, name: str | None = None) -> Tensor:
-    """The elements of a JPEG file, [height, width, channels], at 1/`ratio` of its size."""
+    """Decode a JPEG file to [height, width, channels], at 1/`ratio` of its size."""
     return apply_op("DecodeJpeg", contents, name=name, channels=channels, ratio=ratio)
 
 
 def decode_png(contents: Any, channels: int = 0, dtype: Any = None, name: str | None = None) -> Tensor:
-    """The elements of a PNG file, [height, width, channels], of 8 or 16 bits."""
+    """Decode a PNG file to [height, width, channels], of 8 or 16 bits."""
     return apply_op("DecodePng", contents, name=name, channels=channels, dtype=dtype)
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """The frames of a GIF file, [frames, height, width, 3]."""
+    """Decode a GIF file to [frames, height, width, 3]."""
     return apply_op("DecodeGif", contents, name=name)
 
 
@@ -428,13 +429,13 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """The elements of an image file of any format; of an animation all frames if `expand_animations`."""
+    """Decode an image file of any format; of an animation all frames if `expand_animations`, else the first."""
     attrs = {"channels": channels or 0, "dtype": dtype, "expand_animations": expand_animations}
     return apply_op("DecodeImage", contents, name=name, **attrs)
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
-    """An image [height, width, channels] as a PNG file."""
+    """Encode an image [height, width, channels] as a PNG file."""
     return apply_op("EncodePng", image, name=name, compression=compression)
 
 
@@ -447,6 +448,6 @@ def encode_jpeg(
     chroma_downsampling: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """An image [height, width, channels] as a JPEG file."""
+    """Encode an image [height, width, channels] as a JPEG file."""
     attrs = {"format": format, "quality": quality, "progressive": progressive, "optimize_size": optimize_size}
     return apply_op("EncodeJpeg", image, name=name, chroma_downsampling=chroma_downsampling, **attrs)

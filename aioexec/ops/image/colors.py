@@ -1,4 +1,4 @@
-"""Colours of images: conversion to hue, saturation and value and back, and adjustments of contrast, hue and saturation."""
+"""Colour ops: conversion between RGB and HSV, adjustment of contrast, hue and saturation."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _and(first: Any, second: Any) -> Any:
 
 
 def _hsv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
-    """By which channel is the largest and which the smallest; of equal ones the first is largest, the last smallest."""
+    """Select the formula by the largest and the smallest channel; ties count the first as largest, the last as smallest."""
     red, green, blue = apply_list_op("Unpack", op.inputs[0], num=3, axis=-1)
     d_hue, d_saturation, d_value = apply_list_op("Unpack", dy, num=3, axis=-1)
     at_least = {"rg": red >= green, "rb": red >= blue, "gb": green >= blue}
@@ -137,7 +137,7 @@ def _hsv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     bend = over(d_hue, spread * spread * constant(6, dy.dtype.base_dtype))
     for k in range(3):
         total = _where(largest[k], by_value) + _where(smallest[k], by_least)
-        for first in range(3):  # the largest channel: its hue is (next - one after) / (6 spread) + a constant
+        for first in range(3):  # for the largest channel, hue = (next - one after) / (6 spread) + constant
             following, last = (first + 1) % 3, (first + 2) % 3
             if k == following:
                 total = total + _where(largest[first], turned)

@@ -1,4 +1,4 @@
-"""Crops of images resized to one size, with gradients to the images and to the boxes."""
+"""CropAndResize: crops of images, resized to one size, with gradients for the images and the boxes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Single = np.float32
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Where the samples of each box lie along one axis, [boxes, samples].
+    """The sampling positions of each box along one axis; arrays of shape [boxes, samples].
 
     Attributes:
-        inside: whether one lies in the image.
-        low, high: the elements on both sides of it, 0 where it is outside.
-        share: how far it is from `low`, in [0, 1).
-        nearest: the element it is nearest to.
-        weights: of the beginning and of the end of the box in its place, in elements.
+        inside: whether the position is in the image.
+        low, high: the elements on both sides, 0 outside of the image.
+        share: the distance from `low`, in [0, 1).
+        nearest: the nearest element.
+        weights: derivatives of the position with respect to the begin and the end of the box.
     """
 
     inside: Array
@@ -72,13 +72,13 @@ def check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
 
 
 def along(boxes: Array, image: Sequence[int], crop: tuple[int, int]) -> tuple[Samples, Samples]:
-    """The samples of each box in images of this height and width."""
+    """Return the sampling positions of each box in images of this height and width."""
     rows = samples(boxes[:, 0], boxes[:, 2], image[0], crop[0])
     return rows, samples(boxes[:, 1], boxes[:, 3], image[1], crop[1])
 
 
 def corners(rows: Samples, columns: Samples) -> list[tuple[Array, Array, Array]]:
-    """The four elements around each sample, and their weights: [boxes, height, width]."""
+    """Return the four elements around each sample, and their bilinear weights: [boxes, height, width]."""
     found = []
     for row, row_share in ((rows.low, 1 - rows.share), (rows.high, rows.share)):
         for column, share in ((columns.low, 1 - columns.share), (columns.high, columns.share)):
@@ -88,7 +88,7 @@ def corners(rows: Samples, columns: Samples) -> list[tuple[Array, Array, Array]]
 
 
 def contributions(rows: Samples, columns: Samples, method: str) -> list[tuple[Array, Array, Array]]:
-    """What each sample is made of: rows, columns and weights, 0 outside of the image."""
+    """Return the elements that contribute to each sample: rows, columns and weights, 0 outside of the image."""
     inside = (rows.inside[:, :, None] & columns.inside[:, None, :]).astype(Single)
     if method == "nearest":
         return [(rows.nearest[:, :, None], columns.nearest[:, None, :], inside)]

@@ -1,4 +1,4 @@
-"""Functions on images that are made of several ops: resizing by name of the method, greyscale, flips, conversion of dtypes."""
+"""Functions on images built from several ops: resize_images, greyscale, flips, dtype conversion, colour adjustment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.reduction.reductions import reduce_mean, reduce_sum
 
 METHODS = ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea")
-"""By the numbers and names TensorFlow gives them."""
+"""The resize ops, in the order of TensorFlow's ResizeMethod numbers."""
 
 NAMES = {"bilinear": 0, "nearest": 1, "bicubic": 2, "area": 3}
 LUMINANCE = (0.2989, 0.587, 0.114)
 
 
 class ResizeMethod:
-    """The ways to resize an image."""
+    """The methods of resizing."""
 
     BILINEAR = 0
     NEAREST_NEIGHBOR = 1
@@ -31,7 +31,7 @@ class ResizeMethod:
 
 
 def _as_batch(images: Tensor) -> tuple[Tensor, bool]:
-    """Images as a batch, and whether it was one alone."""
+    """Return the images as a batch, and whether they were a single image."""
     if images.dims is None:
         raise GraphValueError("'images' contains no shape")
     if len(images.dims) not in (3, 4):
@@ -48,10 +48,11 @@ def resize_images(
     preserve_aspect_ratio: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Resize images [batch, height, width, channels], or one, to `size` (height, width).
+    """Resize images [batch, height, width, channels] or [height, width, channels] to `size` (height, width).
 
     Raises:
-        GraphValueError: images of unknown rank, another method, or an aspect ratio to preserve of images of unknown size.
+        GraphValueError: the rank is unknown, the method is unknown, or `preserve_aspect_ratio` is set for images of unknown
+            size.
     """
     with op_scope(name, "resize", images, size):
         batch, alone = _as_batch(convert_to_tensor(images))
@@ -73,7 +74,7 @@ def _within(batch: Tensor, size: Any) -> list[int]:
 
 
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
-    """The brightness of images, in one channel."""
+    """Convert images from RGB to one channel, the luminance."""
     with op_scope(name, "rgb_to_grayscale", images) as scope:
         given = convert_to_tensor(images)
         floats = convert_image_dtype(given, dtypes.float32)
@@ -83,7 +84,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """The same brightness in three channels."""
+    """Copy one channel to three."""
     with op_scope(name, "grayscale_to_rgb", images) as scope:
         given = convert_to_tensor(images)
         if given.dims is None:
@@ -92,7 +93,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
-    """Convert an image so that the range of integers corresponds to 0 … 1 of floats."""
+    """Convert the dtype of an image, scaling so that the range of integers corresponds to 0 … 1 of floats."""
     wanted = dtypes.as_dtype(dtype)
     with op_scope(name, "convert_image", image) as scope:
         given = convert_to_tensor(image)
@@ -122,7 +123,7 @@ def _between_integers(given: Tensor, source: dtypes.DType, wanted: dtypes.DType,
 
 
 def _flipped(image: Any, axis: int, name: str) -> Tensor:
-    """`axis` counts from the end, so that a batch may be in front."""
+    """Reverse along `axis`, counted from the end so that batches are allowed."""
     given = convert_to_tensor(image)
     if given.dims is None:
         raise GraphValueError(f"{name}: images of unknown rank")
@@ -130,17 +131,17 @@ def _flipped(image: Any, axis: int, name: str) -> Tensor:
 
 
 def flip_left_right(image: Any) -> Tensor:
-    """An image, or a batch of them, mirrored."""
+    """Mirror an image, or a batch of images, horizontally."""
     return _flipped(image, -2, "flip_left_right")
 
 
 def flip_up_down(image: Any) -> Tensor:
-    """An image, or a batch of them, upside down."""
+    """Mirror an image, or a batch of images, vertically."""
     return _flipped(image, -3, "flip_up_down")
 
 
 def per_image_standardization(image: Any) -> Tensor:
-    """An image of mean 0 and variance 1; of even ones no smaller deviation is assumed than of one element off."""
+    """Scale an image to mean 0 and variance 1, dividing by max(stddev, 1 / sqrt(number of elements))."""
     with op_scope(None, "per_image_standardization", image) as scope:
         values = convert_to_tensor(image)
         values = values if values.dtype.is_floating else apply_op("Cast", values, DstT=dtypes.float32)
@@ -155,7 +156,7 @@ def per_image_standardization(image: Any) -> Tensor:
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
-    """An image made brighter by `delta`, of 0 … 1."""
+    """Add `delta`, on the scale 0 … 1, to all elements of an image."""
     with op_scope(None, "adjust_brightness", image, delta) as scope:
         given = convert_to_tensor(image)
         source = given.dtype.base_dtype
@@ -176,27 +177,27 @@ def _adjusted(op_type: str, image: Any, amount: Any, name: str | None) -> Tensor
 
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
-    """Images whose distance from the mean of each channel is multiplied."""
+    """Multiply the distance of each element from the mean of its channel by `contrast_factor`."""
     return _adjusted("AdjustContrastv2", images, contrast_factor, None)
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
-    """Images whose hue is turned by `delta`, of 1."""
+    """Add `delta`, on the scale 0 … 1, to the hue of images."""
     return _adjusted("AdjustHue", image, delta, name)
 
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """Images whose saturation is multiplied."""
+    """Multiply the saturation of images by `saturation_factor`."""
     return _adjusted("AdjustSaturation", image, saturation_factor, name)
 
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
-    """Hue, saturation and value of images of red, green and blue, all in 0 … 1."""
+    """Convert images from RGB to HSV, all in 0 … 1."""
     return apply_op("RGBToHSV", images, name=name)
 
 
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
-    """Red, green and blue of images of hue, saturation and value, all in 0 … 1."""
+    """Convert images from HSV to RGB, all in 0 … 1."""
     return apply_op("HSVToRGB", images, name=name)
 
 
@@ -230,7 +231,7 @@ def crop_and_resize(
     name: str | None = None,
     box_indices: Any = None,
 ) -> Tensor:
-    """The parts of images that `boxes` (top, left, bottom, right in 0 … 1) show, all resized to `crop_size`."""
+    """Crop `boxes` (top, left, bottom, right in 0 … 1) from images and resize them to `crop_size`."""
     which = box_ind if box_indices is None else box_indices
     return apply_op(
         "CropAndResize",

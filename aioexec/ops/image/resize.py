@@ -1,7 +1,8 @@
-"""Resizing images: each way is a rule of which elements along an axis a new one is made of, and with what weights.
+"""Resizing of images: nearest neighbour, bilinear, bicubic, area; and their gradients.
 
-Axes are independent, so an image is resized along its height, then along its width, and the adjoint is the same with the
-weights transposed. The rules and their constants are TensorFlow's, the table of cubic weights (1024 steps) included.
+A method is a rule for one axis: the source elements of each new element, and their weights. Images are resized along height,
+then width; the gradient uses the transposed weights. Rules and constants are TensorFlow's, as is the table of 1024 cubic
+weights.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CUBIC_STEPS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """How one axis is resized: the elements [new, k] each new element is made of, and their weights."""
+    """The resizing of one axis: source elements [new, k] and their weights."""
 
     size: int
     places: Array
@@ -45,7 +46,7 @@ class Along:
         return np.asarray(total)
 
     def transposed(self, dy: Array, axis: int) -> Array:
-        """The adjoint of `apply`."""
+        """Apply the adjoint of `apply`."""
         matrix = np.zeros((self.size, len(self.places)), self.weights.dtype)
         columns = np.broadcast_to(np.arange(len(self.places))[:, None], self.places.shape)
         np.add.at(matrix, (self.places, columns), self.weights)
@@ -53,14 +54,14 @@ class Along:
 
 
 def scale_of(attrs: Attrs, size: int, new: int) -> np.float32:
-    """Old elements a new one is apart."""
+    """Return the distance between new elements, in source elements."""
     if attrs["align_corners"] and new > 1:
         return Single((size - 1) / Single(new - 1))
     return Single(size / Single(new))
 
 
 def centres(attrs: Attrs, size: int, new: int) -> Array:
-    """Where new elements lie among the old ones."""
+    """Return the positions of new elements, in source elements."""
     scale, numbers = scale_of(attrs, size, new), np.arange(new, dtype=Single)
     if attrs.get("half_pixel_centers"):
         return (numbers + Single(0.5)) * scale - Single(0.5)
@@ -86,7 +87,7 @@ def bilinear(attrs: Attrs, size: int, new: int) -> Along:
 
 
 def cubic_table(a: float) -> Array:
-    """Weights of elements near (row 0: less than 1 away) and far (row 1) by the distance in steps."""
+    """Return the cubic weights of elements at a distance below 1 (row 0) and below 2 (row 1), by steps of the distance."""
     x = np.arange(CUBIC_STEPS + 1) / CUBIC_STEPS
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     x = x + 1
@@ -95,7 +96,7 @@ def cubic_table(a: float) -> Array:
 
 
 def bicubic(attrs: Attrs, size: int, new: int) -> Along:
-    """Beyond the edge the last element is repeated; with half-pixel centres nothing is there, and the rest counts for it."""
+    """Cubic convolution. Outside of the image the edge is repeated; with half-pixel centres the weights are renormalised."""
     half = attrs["half_pixel_centers"]
     near, far = cubic_table(-0.5 if half else -0.75)
     at = centres(attrs, size, new)
@@ -111,7 +112,7 @@ def bicubic(attrs: Attrs, size: int, new: int) -> Along:
 
 
 def area(attrs: Attrs, size: int, new: int) -> Along:
-    """Each new element is the mean of the stretch of old ones it covers."""
+    """Average the interval of source elements that each new element covers."""
     scale = scale_of(attrs, size, new)
     begin = np.arange(new, dtype=Single) * scale
     end = np.arange(1, new + 1, dtype=Single) * scale
@@ -176,7 +177,7 @@ def resizing(rule: Rule) -> Reference:
 
 
 def adjoint(rule: Rule, is_sized: bool) -> Reference:
-    """The gradient of resizing to the size of `grads`; of an image of the given size, or that of the second input."""
+    """Return the gradient kernel; the size of the images is the value of input 1 (`is_sized`), else its shape."""
 
     def bind(context: KernelContext) -> Compute:
         attrs, dtype = context.attrs, context.output_dtypes[0].numpy
@@ -215,7 +216,7 @@ def resized_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def original_shape(context: ShapeContext) -> Sequence[Dims]:
-    """As many images and channels as the gradient has, of the size of the original."""
+    """Shape rule: batch and channels of the gradient, height and width of the original image."""
     gradient, original = (with_rank(dims, 4) for dims in context.inputs)
     assert gradient is not None
     assert original is not None
@@ -223,7 +224,7 @@ def original_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def spatial_shape(image: Tensor) -> Tensor:
-    """Height and width, as a vector."""
+    """Return height and width as a vector."""
     return apply_op("StridedSlice", apply_op("Shape", image), [1], [3], [1])
 
 

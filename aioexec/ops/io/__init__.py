@@ -1,1 +1,1 @@
-"""Files: checkpoints, readers, records, examples, data sets, summaries."""
+"""File ops: checkpoints, readers, records, Examples, datasets, summaries."""

@@ -1,6 +1,7 @@
-"""Matrices of checkpoints whose rows and columns stand for the words of a vocabulary, brought in the order of another one.
+"""GenerateVocabRemapping and LoadAndRemapMatrix: restore matrices with a row or column per word in the order of a new
+vocabulary.
 
-Files are read on a worker. What the former vocabulary lacks is filled with values that the program gives.
+Files are read on a worker. Rows and columns of new words are filled with values that the program supplies.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from aioexec.shapes import Dims
 
 
 def _words(path: str, count: int) -> list[bytes]:
-    """The first lines of a file; all if `count` is -1."""
+    """Return the first `count` lines of a file; all if -1."""
     layout = Layout(LINE_NUMBER, WHOLE_LINE, count)
     return read(path, layout, dtypes.int64, dtypes.string)[1]
 
 
 def _remapping(proceed: Proceed, new: str, old: str, offset: int, count: int, old_size: int) -> Any:
-    """For each new word the number of the same old one, or -1; and how many there are."""
+    """Return for each new word its number in the old vocabulary, or -1; and the count of those found."""
     if not count:
         return np.zeros(0, np.int64), np.int32(0)
     wanted = _words(new, offset + count)[offset:]
@@ -70,11 +71,11 @@ def _remapping_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _places(what: str, remapping: Array, count: int, old_count: int) -> tuple[Array, Array]:
-    """Which of the new rows (or columns) are there, and which of the old ones they are.
+    """Return the new rows (or columns) that exist in the checkpoint, and their old numbers.
 
     Raises:
-        InvalidArgumentError: not `count` of them, or one that there is not.
-        UnimplementedError: an old one that is to be in two places.
+        InvalidArgumentError: the size is not `count`, or an old number is out of range.
+        UnimplementedError: an old number occurs twice.
     """
     if remapping.shape != (count,):
         raise InvalidArgumentError(
@@ -126,7 +127,7 @@ def _load(
 
 
 def _matrix_shape(reader: Any, name: str) -> tuple[int, int]:
-    reader.place(name)  # says it if it is not there
+    reader.place(name)  # raises if the tensor is missing
     _, dtype, shape = next(each for each in reader.tensors() if each[0] == name)
     if dtype != dtypes.float32 or len(shape) != 2:
         raise InvalidArgumentError(
@@ -139,7 +140,7 @@ def _matrix_shape(reader: Any, name: str) -> tuple[int, int]:
 def _pieces(
     reader: Any, name: str, shape: tuple[int, int], rows: Array, block: int
 ) -> Iterator[tuple[int, Array]]:
-    """Where it begins and its rows, for each block that has rows in it that are wanted."""
+    """Yield the first row and the content of each block that contains requested rows."""
     height = shape[0] if block <= 0 else block
     for number in np.unique(rows // max(height, 1)):
         begin = int(number) * height

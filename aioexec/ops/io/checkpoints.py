@@ -1,6 +1,6 @@
-"""Checkpoints as nodes: tensors saved to files and restored from them, in TensorFlow's two formats.
+"""Save and restore ops, in TensorFlow's two checkpoint formats.
 
-Files are written and read on a worker. A step that is given up leaves the files that were there as they were.
+Files are written and read on a worker. If a save is cancelled, existing files remain unchanged.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from aioexec.resources.memory import aligned_empty
 from aioexec.shapes import Dims
 
 _BYTES_FOR_A_WORKER: Final = 16 << 20
-"""Of a checkpoint that is read: for less, one more is not worth while."""
+"""Bytes to read per worker; below that, another worker does not pay off."""
 _MOST_WORKERS: Final = min(4, os.cpu_count() or 1)
 
 Proceed = Callable[[], None]
 Work = Callable[..., Any]
-"""Called on a worker with a function to call at intervals, which raises if the step was cancelled."""
+"""Called on a worker with a `Proceed` function, which it calls at intervals and which raises if the step was cancelled."""
 
 
 async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
-    """Do work on a worker of the device, and leave when it has ended."""
+    """Run `work` on a worker of the device until it has ended."""
     with _watched(step) as proceed:
         return await step.run_in_worker(partial(work, proceed, *arguments))
 
 
 @contextlib.contextmanager
 def _watched(step: StepContext) -> Iterator[Proceed]:
-    """The function that work calls at intervals until it has ended."""
+    """Return the `Proceed` function of a step; it raises CancelledError once the step is cancelled."""
     given_up = threading.Event()
 
     def proceed() -> None:
@@ -61,7 +61,7 @@ def _watched(step: StepContext) -> Iterator[Proceed]:
 
 
 def as_path(value: Array, what: str) -> str:
-    """The one string an input has, as a path."""
+    """Return the single string of an input as a path."""
     if value.size != 1:
         raise InvalidArgumentError(f"Input {what} should have a single element, got {value.size} instead.")
     return os.fsdecode(value.reshape(-1)[0])
@@ -78,7 +78,7 @@ def _place(text: str) -> ShapeAndSlice | None:
 def _checked(
     names: Array, places: Array, tensors: int, things: str
 ) -> list[tuple[str, ShapeAndSlice | None]]:
-    """The name of each tensor, and the part of it that is meant."""
+    """Return the name of each tensor, and its slice."""
     if names.ndim != 1 or places.ndim != 1:
         raise InvalidArgumentError(
             f"Input tensor_names and shape_and_slices should be an 1-D tensors, got {shown(names.shape)} and "
@@ -134,13 +134,13 @@ def _save_table(
 
 
 def _saving(save: Save, places_at: int | None) -> Reference:
-    """The kernel of an op that saves: where to, names, in input `places_at` which parts, tensors."""
+    """Return the kernel of a save op; its inputs are the path, names, slices (if `places_at` is not None), and tensors."""
     first = 2 if places_at is None else 3
 
     def kernel(context: KernelContext) -> Compute:
         types = [
             dtype.base_dtype for dtype in context.input_dtypes[first:]
-        ]  # a variable comes as a reference
+        ]  # variables are passed by reference
 
         def compute(step: StepContext, path: Array, names: Array, *rest: Array) -> Awaitable[None]:
             places = np.full(names.shape, b"", object) if places_at is None else rest[0]
@@ -159,10 +159,10 @@ def _saving(save: Save, places_at: int | None) -> Reference:
 
 
 class _Restoring:
-    """A bundle some tensors of which are read, by one worker or, if it is large, by several at once.
+    """Restores tensors from a bundle with one or, if they are large, several workers.
 
-    `workers`: how many. `_left`: the tensors that none has begun to read, as the disk has them: the number of each, and what
-    reads it. `_is_over`: one could not be read.
+    `workers`: the number of workers. `_left`: tensors not yet read, in the order of their file offsets, as (position, function
+    that reads). `_is_over`: a read has failed.
     """
 
     def __init__(self, proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> None:
@@ -180,7 +180,7 @@ class _Restoring:
             self._opened = opened.pop_all()
 
     def read(self) -> None:
-        """Read tensors until none is left, as others do."""
+        """Read tensors until none is left; called by each worker."""
         while not self._is_over:
             try:
                 k, reading = self._left.popleft()
@@ -193,7 +193,7 @@ class _Restoring:
                 raise
 
     def close(self) -> list[Array]:
-        """What was read."""
+        """Close the files; return the tensors."""
         self._opened.close()
         return self._values
 
@@ -216,7 +216,7 @@ async def _restored(step: StepContext, prefix: str, named: Named, types: Sequenc
 
 
 def _open(proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> _Restoring | None:
-    """A bundle; None if there is none of that name: it may be a file of the first format."""
+    """Open a bundle; return None if there is none with that prefix, since it may be a file of format V1."""
     from aioexec.formats.bundle_entries import index_name
 
     return _Restoring(proceed, prefix, named, types) if os.path.exists(index_name(prefix)) else None
@@ -232,7 +232,7 @@ def _restore_from_tables(proceed: Proceed, pattern: str, named: Named, types: Se
 def _restore_from_table(
     proceed: Proceed, pattern: str, name: Array, place: Array | None, dtype: DType
 ) -> list[Array]:
-    """One tensor. Its name and slice are looked at when the file has been found."""
+    """Restore one tensor; errors of the file precede those of its name and slice, as in TensorFlow."""
     from aioexec.formats.slice_table import SliceTableReader
 
     with SliceTableReader(pattern, proceed) as reader:
@@ -278,7 +278,7 @@ def _merge(proceed: Proceed, prefixes: Sequence[str], destination: str, delete: 
     merge(prefixes, destination, lenient)
     kept = os.path.dirname(destination)
     for folder in {os.path.dirname(prefix) for prefix in prefixes} - {kept} if delete else ():
-        with contextlib.suppress(OSError):  # others may have put something there
+        with contextlib.suppress(OSError):  # the folder may contain other files
             os.rmdir(folder)
 
 
@@ -314,7 +314,7 @@ def _sharded(form: str, *whats: str) -> Reference:
 
 
 def _ranks(*ranks: int, outputs: int = 0) -> Callable[[ShapeContext], Sequence[Dims]]:
-    """Inputs of these ranks, scalars as outputs."""
+    """Shape rule: inputs of these ranks, scalar outputs."""
 
     def rule(context: ShapeContext) -> Sequence[Dims]:
         for dims, rank in zip(context.inputs, ranks, strict=False):
@@ -409,7 +409,7 @@ for _signature, _shape, _kernel in _ROWS:
         kernel=_kernel,
         gradient=undefined_gradient,
         asynchronous=True,
-        gives_away=True,  # what was restored, each tensor an array of its own
+        gives_away=True,  # the restored tensors have no other reference
     )
 
 register(

@@ -1,7 +1,7 @@
-"""Datasets and iterators in graphs: what TensorFlow's `tf.data` makes nodes of.
+"""Datasets and iterators: the ops behind TensorFlow's `tf.data`.
 
-A dataset goes along an edge of dtype variant, an iterator along a resource edge. Functions of elements are run by awaiting the
-step that asks for an element, so an iterator may be shared by sessions.
+Datasets are variant tensors, iterators resource handles. Functions of elements are awaited within the step that requests an
+element, so an iterator may be shared by sessions.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _DATASETS = (SliceDataset, BatchDataset, RepeatDataset, MapDataset)
 
 
 def _dataset_in(variant: Any) -> Dataset:
-    """The dataset in a variant tensor.
+    """Return the dataset in a variant tensor.
 
     Raises:
-        InvalidArgumentError: there is something else in it.
+        InvalidArgumentError: the tensor holds something else.
     """
     content = variant.item() if isinstance(variant, np.ndarray) and variant.ndim == 0 else variant
     if not isinstance(content, _DATASETS):
@@ -67,7 +67,7 @@ def _scalar_in(value: Array, what: str) -> Any:
 
 
 def _held(value: Array) -> Array:
-    """An array that a dataset may hold, whatever becomes of the one it was made with."""
+    """Return a copy that a dataset may keep."""
     held = value if owns_memory(value) and not value.flags.writeable else value.copy()
     held.setflags(write=False)
     return held
@@ -100,11 +100,11 @@ def _repeat(variant: Any, count: Array) -> Array:
 
 
 def _body_of(context: KernelContext, attr: str, types: Sequence[Any]) -> FunctionBody:
-    """The body of a function that an attribute names, which must return values of these dtypes.
+    """Return the body of a function named by an attribute, after checking the dtypes that it returns.
 
     Raises:
-        InvalidArgumentError: it does not, or it leads to itself: an iterator would wait for its own elements.
-        NotFoundError: there is no such function.
+        InvalidArgumentError: the dtypes differ, or the function is recursive (an iterator would wait for its own elements).
+        NotFoundError: the graph has no such function.
     """
     called = context.attrs[attr]
     if context.functions.is_recursive(called.name):
@@ -141,7 +141,7 @@ def _map(context: KernelContext) -> Compute:
 
 
 def _captured(value: Any) -> Any:
-    """What a function uses besides elements: an array it may hold, or a handle as it is."""
+    """Return the captured input of a function: a copy of an array, or a handle."""
     return _held(value) if isinstance(value, np.ndarray) and not _is_handle(value) else value
 
 
@@ -208,7 +208,7 @@ def _get_next(context: KernelContext) -> Compute:
 
 
 def _given(attrs: Attrs) -> Callable[[Element], Any]:
-    """An element as kernels return outputs: arrays without another reference, checked against the node."""
+    """Return an element as kernel outputs: arrays with no other reference, checked against the node's signature."""
     types, dims = attrs["output_types"], attrs["output_shapes"]
 
     def given(element: Element) -> Any:
@@ -251,7 +251,7 @@ def _from_string(context: KernelContext) -> Compute:
 
 
 def _scalars(*ranks: int | None, outputs: Sequence[Dims] = ((),)) -> ShapeRule:
-    """Inputs of these ranks, as far as they are said; the outputs."""
+    """Shape rule: inputs of these ranks (None: any), scalar outputs."""
 
     def rule(context: ShapeContext) -> Sequence[Dims]:
         for given, rank in zip(context.inputs, ranks, strict=False):

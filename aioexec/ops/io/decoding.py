@@ -1,4 +1,4 @@
-"""Numbers from text and bytes: DecodeCSV, DecodeRaw and DecodePaddedRaw."""
+"""Decoders: DecodeCSV, DecodeRaw and DecodePaddedRaw."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from aioexec.shapes import Dims
 
 
 class _Line:
-    """The fields of a record, by RFC 4180: a field that begins with a quote ends with one, and doubles those inside.
+    """Splits a record into fields by RFC 4180: a quoted field ends with a quote and doubles quotes inside.
 
     Raises:
-        InvalidArgumentError: a record is not in the format.
+        InvalidArgumentError: the record is malformed.
     """
 
     def __init__(self, delimiter: str, uses_quotes: bool) -> None:
@@ -76,7 +76,7 @@ class _Line:
 
 
 class _Column:
-    """What becomes of one field of all records: its number, dtype, and content where it is missing."""
+    """Converts one field of all records: its number, dtype, and default value."""
 
     def __init__(self, number: int, dtype: DType, default: Array, missing: bytes) -> None:
         if default.size > 1:
@@ -179,7 +179,7 @@ _MOST_BYTES = 1 << 40
 
 
 def _viewed(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], little_endian: bool) -> Array:
-    """Bytes as elements, in an array of their own."""
+    """Return bytes as elements, in a new array."""
     if dtype == np.bool_:
         return np.frombuffer(data, np.uint8).astype(np.bool_).reshape(shape)
     array = np.frombuffer(data, dtype).reshape(shape)
@@ -283,12 +283,12 @@ def decode_csv(
     na_value: str = "",
     select_cols: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """The fields of records as tensors of the shape of `records`, one for each of `record_defaults`.
+    """Split records into fields; return one tensor of the shape of `records` for each of `record_defaults`.
 
     Args:
-        record_defaults: for each column a value of its dtype: a list of one, or an empty array if the field must be there.
-        na_value: what stands for a missing field beside nothing.
-        select_cols: the columns wanted, in ascending order; all.
+        record_defaults: for each column the default as a list of one value; an empty array for a required field.
+        na_value: an additional text that marks a missing field.
+        select_cols: the columns to return, ascending; by default all.
     """
     defaults = [convert_to_tensor(default) for default in record_defaults]
     return apply_list_op(
@@ -310,7 +310,7 @@ def decode_raw(
     name: str | None = None,
     bytes: Any = None,
 ) -> Tensor:
-    """The bytes of strings, all of one length, as elements of `out_type` along a new last dimension."""
+    """Reinterpret the bytes of strings of equal length as elements of `out_type` along a new last dimension."""
     value = bytes if input_bytes is None else input_bytes
     dtype = dt.as_dtype(out_type)
     return apply_op("DecodeRaw", value, name=name, out_type=dtype, little_endian=little_endian)

@@ -1,4 +1,4 @@
-"""`parse_example` and `parse_single_example`: which features of an Example are wanted, by their keys, and as what."""
+"""`parse_example` and `parse_single_example`: decode the requested features of serialised Examples."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from aioexec.shapes import Dims
 
 
 class VarLenFeature(NamedTuple):
-    """As many elements as there are: becomes a SparseTensor."""
+    """A feature with any number of elements, returned as a SparseTensor."""
 
     dtype: Any
 
 
 class FixedLenFeature(NamedTuple):
-    """Elements of one shape; without a default every Example must have them."""
+    """A feature of fixed shape; without a default every Example must contain it."""
 
     shape: Any
     dtype: Any
@@ -34,7 +34,7 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """Any number of elements of one shape, in a batch padded to the longest with the default, one element."""
+    """A feature with any number of elements of one shape; batches are padded to the longest with the default, one element."""
 
     shape: Any
     dtype: Any
@@ -52,14 +52,14 @@ class _Dense(NamedTuple):
 def parse_example(
     serialized: Any, features: Mapping[str, Any] | None, name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
-    """Features of a vector of serialized Examples, or of a scalar: tensors and sparse tensors under their keys.
+    """Decode features of a vector of serialised Examples, or of a scalar; return a dict of tensors and SparseTensors.
 
     Args:
-        features: what is wanted: a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature under each key.
-        example_names: a string for each Example, for messages.
+        features: for each key, a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature.
+        example_names: a name for each Example, used in messages.
 
     Raises:
-        GraphValueError: a feature is none of these, or lacks something.
+        GraphValueError: a feature has another class or lacks an attribute.
     """
     if not features:
         raise GraphValueError("parse_example: expected features, got none")
@@ -83,7 +83,7 @@ def parse_example(
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any] | None, name: str | None = None, example_names: Any = None
 ) -> dict[str, Any]:
-    """Features of one serialized Example, each under its key; see `parse_example`."""
+    """Decode features of one serialised Example into a dict; see `parse_example`."""
     shapes.with_rank(convert_to_tensor(serialized, dt.string).dims, 0)
     return parse_example(serialized, features, name or "ParseSingleExample", example_names)
 

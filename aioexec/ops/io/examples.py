@@ -1,7 +1,7 @@
-"""Features of serialized Examples as tensors: ParseExample, ParseExampleV2 and ParseSingleExample.
+"""ParseExample, ParseExampleV2 and ParseSingleExample: decode features of serialised Examples.
 
-What is asked for is a list of slots, dense, sparse or ragged. Each knows what it makes of the values of one Example and what of
-those of a batch; None stands for values that are missing. A key that is asked for twice fills only the last of its slots.
+The requested features are a list of slots: dense, sparse or ragged. A slot converts the values of one Example or of a batch to
+outputs; None stands for a missing feature. If a key is requested twice, only its last slot is filled.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from aioexec.ops.strings.elements import scalar_bytes, text_of
 from aioexec.shapes import Dims
 
 KINDS: Final = {dt.float32: "float", dt.int64: "int64", dt.string: "string"}
-"""What features hold, and its names in messages."""
+"""The dtypes of features, and their names in messages."""
 
 # Slots
 
 
 class Slot(Protocol):
-    """One thing that is asked for. What it makes are the outputs that belong to it."""
+    """A requested feature; `single` and `batch` return the outputs for one Example or a batch."""
 
     @property
     def key(self) -> bytes: ...
@@ -45,7 +45,7 @@ class Slot(Protocol):
 
 @dataclass(frozen=True)
 class _Dense:
-    """Elements of one shape; if its first dimension is not known, as many as there are, padded to the longest of a batch."""
+    """A feature of fixed shape; if its first dimension is unknown, of variable length, padded to the longest of a batch."""
 
     key: bytes
     dtype: DType
@@ -75,7 +75,7 @@ class _Dense:
             )
 
     def _rows(self, values: Array, prefix: str) -> Array:
-        """Elements in the shape that is wanted."""
+        """Reshape the elements."""
         inner, size = self._inner, math.prod(self._inner)
         if self._is_variable:
             count = values.size // size if size else 0
@@ -129,7 +129,7 @@ class _Dense:
 
 @dataclass(frozen=True)
 class _Sparse:
-    """Elements in their rows: indices, values and shape of a sparse tensor."""
+    """A feature of variable length; the outputs are indices, values and dense shape of a sparse tensor."""
 
     key: bytes
     dtype: DType
@@ -148,7 +148,7 @@ class _Sparse:
 
 @dataclass(frozen=True)
 class _Ragged:
-    """Elements one row after the other, and where each row ends. Of a single Example there are no rows."""
+    """A feature of variable length; the outputs are values and row splits (none for a single Example) of a ragged tensor."""
 
     key: bytes
     dtype: DType
@@ -164,12 +164,12 @@ class _Ragged:
 
 
 def _nothing(dtype: DType, dims: tuple[int, ...]) -> Array:
-    """An array to be filled."""
+    """Return an uninitialised array."""
     return np.empty(dims, dtype.numpy)
 
 
 def _together(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Array]:
-    """All values one after the other, and how many each has."""
+    """Concatenate all values; return them and the length of each."""
     present = [each for each in values if each is not None]
     lengths = np.array([0 if each is None else each.size for each in values], np.int64)
     return np.concatenate([_nothing(dtype, (0,)), *present]), lengths
@@ -217,7 +217,7 @@ def _filled(slots: Sequence[Slot], features: dict[bytes, bytes], prefix: str) ->
 
 
 def parse_one(slots: Sequence[Slot], serialized: bytes, name: str = "") -> list[tuple[Array, ...]]:
-    """What each slot makes of one Example."""
+    """Return the outputs of each slot for one Example."""
     prefix = f"Name: {name}, " if name else ""
     values = _filled(slots, _features(serialized, prefix), prefix)
     return [slot.single(found, prefix) for slot, found in zip(slots, values, strict=True)]
@@ -226,7 +226,7 @@ def parse_one(slots: Sequence[Slot], serialized: bytes, name: str = "") -> list[
 def parse_batch(
     slots: Sequence[Slot], serialized: Array, names: Sequence[str] = ()
 ) -> list[tuple[Array, ...]]:
-    """What each slot makes of a batch of Examples."""
+    """Return the outputs of each slot for a batch of Examples."""
     prefix = [f"Name: {name}, " for name in names] or ["Name: <unknown>, "] * len(serialized)
     rows = [
         _filled(slots, _features(one, name), f"{name}Index: {number}, ")
@@ -249,7 +249,7 @@ def _dense_slots(context: KernelContext, keys: Sequence[bytes], defaults: Sequen
 
 
 def _outputs(made: Sequence[tuple[Array, ...]], sparse: int, dense: int) -> Any:
-    """First all indices of the sparse ones, then all values, …; `made` has dense ones first, then sparse, then ragged."""
+    """Order outputs: sparse (all indices, all values, all shapes), dense, ragged. `made` is ordered dense, sparse, ragged."""
     parts = made[dense : dense + sparse], made[:dense], made[dense + sparse :]
     results = [output for group in parts for output in zip(*group, strict=True)]
     flat = tuple(array for output in results for array in output)
@@ -346,7 +346,7 @@ def _key(key: str | bytes) -> bytes:
 
 
 def _check(attrs: Any) -> None:
-    """Attributes that belong together have one length each; of a dense shape only the first dimension may be unknown."""
+    """Check that related attributes have equal lengths, and that only the first dimension of a dense shape is unknown."""
     for together in (
         ("num_sparse", "Nsparse", "sparse_keys", "sparse_types"),
         ("Ndense", "dense_keys", "Tdense", "dense_shapes"),
@@ -368,7 +368,7 @@ def _count(value: Any) -> int:
 
 
 def _shape_for(batch: Dims, attrs: Any) -> list[Dims]:
-    """Shapes of the outputs for Examples in this shape: of a batch, of a single one, or unknown."""
+    """Return the output shapes for a batch of Examples [n], a single one [], or an unknown shape."""
     count = len(attrs["sparse_types"])
     rank = None if batch is None else 1 + len(batch)
     sparse: list[Dims] = [(None, rank)] * count + [(None,)] * count + [(rank,)] * count

@@ -1,4 +1,4 @@
-"""Files as strings: ReadFile, WriteFile and MatchingFiles. The file system is only touched on workers."""
+"""ReadFile, WriteFile and MatchingFiles. The file system is accessed on workers only."""
 
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ for _signature, _shape, _kernel in (
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """The content of a file."""
+    """Read a whole file."""
     return apply_op("ReadFile", filename, name=name)
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
-    """An operation that writes a file, and the folders it lies in."""
+    """Return an operation that writes a file, creating its parent folders."""
     return apply_no_output_op("WriteFile", filename, contents, name=name)
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
-    """The names of files that match a pattern (or one of a vector of them), sorted."""
+    """Return the sorted names of the files that match a pattern (or one of a vector of patterns)."""
     return apply_op("MatchingFiles", pattern, name=name)

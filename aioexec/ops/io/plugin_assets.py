@@ -1,4 +1,4 @@
-"""Assets of TensorBoard's plugins, of the default graph."""
+"""Assets of TensorBoard plugins, one per plugin and graph."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Asset = TypeVar("Asset", bound=PluginAsset)
 
 
 def get_plugin_asset(plugin_asset_cls: type[Asset], graph: Graph | None = None) -> Asset:
-    """The graph's one asset of this class, made if there is none.
+    """Return the graph's asset of this class, creating it if there is none.
 
     Raises:
-        GraphValueError: the class names no plugin, or the plugin has assets of another class.
+        GraphValueError: the class has no plugin name, or the plugin already has an asset of another class.
     """
     return plugin_asset_of(graph or get_default_graph(), plugin_asset_cls)
 
 
 def get_all_plugin_assets(graph: Graph | None = None) -> list[PluginAsset]:
-    """The assets of all plugins of a graph.
+    """Return the assets of all plugins of a graph.
 
     Raises:
-        GraphValueError: a plugin has several.
+        GraphValueError: a plugin has several assets.
     """
     return all_plugin_assets(graph or get_default_graph())

@@ -1,4 +1,4 @@
-"""Readers as users make them: `key, value = TextLineReader().read(queue)`."""
+"""The reader classes that users create: `key, value = TextLineReader().read(queue)`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from aioexec.errors import GraphTypeError
 from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
-from aioexec.ops.io import readers  # noqa: F401  (its rows)
+from aioexec.ops.io import readers  # noqa: F401  (registers ops)
 
 
 class ReaderBase:
-    """Takes names of files from a queue, and gives their records one by one.
+    """Dequeues file names from a queue and reads their records one by one.
 
     Args:
         reader_ref: the handle of the reader.
-        supports_serialize: whether its state can be asked for.
+        supports_serialize: whether the state can be serialised.
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
@@ -30,39 +30,39 @@ class ReaderBase:
 
     @property
     def supports_serialize(self) -> bool:
-        """Whether its state can be asked for."""
+        """Whether the state can be serialised."""
         return self._supports_serialize
 
     def read(self, queue: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """The next record and its key, of the next file in the queue if the one being read is over."""
+        """Return key and value of the next record; at the end of a file, from the next file in the queue."""
         key, value = apply_tuple_op(self._op_type("Read"), self._reader_ref, _handle(queue), name=name)
         return key, value
 
     def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """Up to so many records and their keys: fewer where a file ends."""
+        """Return keys and values of up to `num_records` records; fewer at the end of a file."""
         key, value = apply_tuple_op(
             self._op_type("ReadUpTo"), self._reader_ref, _handle(queue), num_records, name=name
         )
         return key, value
 
     def num_records_produced(self, name: str | None = None) -> Tensor:
-        """How many records were given."""
+        """Return the number of records produced."""
         return apply_op(self._op_type("NumRecordsProduced"), self._reader_ref, name=name)
 
     def num_work_units_completed(self, name: str | None = None) -> Tensor:
-        """How many files are over."""
+        """Return the number of files finished."""
         return apply_op(self._op_type("NumWorkUnitsCompleted"), self._reader_ref, name=name)
 
     def serialize_state(self, name: str | None = None) -> Tensor:
-        """What `restore_state` takes, where the kind of reader has that."""
+        """Return the state as a string for `restore_state`, if supported."""
         return apply_op(self._op_type("SerializeState"), self._reader_ref, name=name)
 
     def restore_state(self, state: Any, name: str | None = None) -> Operation:
-        """An operation that makes it as another reader was."""
+        """Return an operation that restores the state of another reader."""
         return apply_no_output_op(self._op_type("RestoreState"), self._reader_ref, state, name=name)
 
     def reset(self, name: str | None = None) -> Operation:
-        """An operation that makes it as it was at first."""
+        """Return an operation that resets the reader to its initial state."""
         return apply_no_output_op(self._op_type("Reset"), self._reader_ref, name=name)
 
     def _op_type(self, verb: str) -> str:
@@ -82,17 +82,17 @@ def _made(op_type: str, name: str | None, **attrs: Any) -> Tensor:
 
 
 class WholeFileReader(ReaderBase):
-    """Each file is one record; its key is the name of the file."""
+    """Each file is one record; the key is its name."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(_made("WholeFileReaderV2", name), supports_serialize=True)
 
 
 class TextLineReader(ReaderBase):
-    """Each line is a record, without its end; its key is the name of the file and the number of the line.
+    """Each line is a record, without its line end; the key is "file:line".
 
     Args:
-        skip_header_lines: lines at the beginning of each file that are none.
+        skip_header_lines: number of lines to skip at the beginning of each file.
     """
 
     def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:
@@ -100,10 +100,10 @@ class TextLineReader(ReaderBase):
 
 
 class FixedLengthRecordReader(ReaderBase):
-    """Records of one length, between a header and a footer.
+    """Records of fixed length between a header and a footer.
 
     Args:
-        hop_bytes: from the beginning of a record to that of the next; 0 for `record_bytes`.
+        hop_bytes: bytes from one record to the next; 0 means `record_bytes`.
         encoding: "ZLIB" if the files are compressed.
     """
 
@@ -130,10 +130,10 @@ class FixedLengthRecordReader(ReaderBase):
 
 
 class TFRecordReader(ReaderBase):
-    """The records of TFRecord files.
+    """Records of TFRecord files.
 
     Args:
-        options: the compression: "", "ZLIB" or "GZIP", or what has it as `compression_type`.
+        options: the compression ("", "ZLIB" or "GZIP"), or an object with that as `compression_type`.
     """
 
     def __init__(self, name: str | None = None, options: Any = None) -> None:
@@ -142,7 +142,7 @@ class TFRecordReader(ReaderBase):
 
 
 class IdentityReader(ReaderBase):
-    """Each name in the queue is a record, its own key; nothing is opened."""
+    """Each name in the queue is both key and value of a record; no file is opened."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(_made("IdentityReaderV2", name), supports_serialize=True)

@@ -1,6 +1,6 @@
-"""Readers in graphs: the nodes that make them, and the verbs that read.
+"""Ops of readers: creation and reading.
 
-A read waits for the name of a file in a queue, without a thread; files are read on workers.
+A read waits for a file name in a queue without occupying a thread; files are read on workers.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from aioexec.shapes import Dims
 
 _MOST_RECORDS = 1 << 24
 
-# What is in a file
+# Records of a file
 
 
 def _records_of(path: bytes, make: Callable[[BinaryIO], Iterator[Record]]) -> Iterator[Record]:
-    """The records of a file, which is opened now and closed behind the last one."""
+    """Return the records of a file, which is opened by this call and closed after the last record."""
     file = open_input(path)
 
     def records() -> Iterator[Record]:
@@ -81,7 +81,7 @@ def _identity(attrs: Attrs) -> OpenRecords:
 
 
 def _fixed_length(attrs: Attrs) -> OpenRecords:
-    """Records of one length; of a compressed file, what is behind the last whole record is its footer, if it is as long."""
+    """Return an opener of fixed-length records, which end before the last `footer_bytes` of the decompressed content."""
     header, length, footer, hop = (attrs[f"{name}_bytes"] for name in ("header", "record", "footer", "hop"))
     _check_lengths(header, length, footer, hop)
     compression: str = attrs.get("encoding", "")
@@ -208,11 +208,11 @@ def _handle_of_shape(dims: Dims) -> ShapeRule:
 
 
 def _shapes_of(*outputs: Dims) -> ShapeRule:
-    """Outputs of these shapes; what is no handle must be scalar."""
+    """Shape rule: these outputs; inputs other than handles must be scalars."""
 
     def rule(context: ShapeContext) -> Sequence[Dims]:
         for given in context.inputs:
-            if given != (2,):  # the handle of a first version
+            if given != (2,):  # a handle of version 1
                 shapes.with_rank(given, 0)
         return outputs
 
@@ -228,7 +228,7 @@ _KINDS: tuple[tuple[str, str, str, Callable[[Attrs], OpenRecords], bool], ...] =
     ("IdentityReader", _NAMES, "", _identity, True),
     ("FixedLengthRecordReader", f"{_FIXED}{_NAMES}", "; encoding:string=''", _fixed_length, False),
 )
-"""(name, attributes, those of the second version alone, what reads a file, whether a file is one record)."""
+"""(name, attributes, attributes of V2 only, opener, whether a file is one record)."""
 
 for _name, _attrs, _more, _opener, _is_whole in _KINDS:
     for _suffix, _handle, _dims in (("", "Ref(string)", (2,)), ("V2", "resource", ())):
@@ -264,7 +264,7 @@ _VERBS: tuple[tuple[str, str, ShapeRule, Reference], ...] = (
     ("RestoreState", ", state:string) -> ()", _shapes_of(), _restore),
     ("Reset", ") -> ()", _shapes_of(), _reset),
 )
-"""(name, signature behind the handle of the reader, shape rule, kernel)."""
+"""(name, signature after the reader handle, shape rule, kernel)."""
 
 for _name, _signature, _rule, _kernel in _VERBS:
     for _suffix, _handle, _flags in (("", "Ref(string)", ""), ("V2", "resource", " {stateful}")):

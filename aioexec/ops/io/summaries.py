@@ -1,4 +1,4 @@
-"""Summaries of tensors, for event files: numbers, histograms, images, sounds and tensors as serialised protos."""
+"""Summary ops: encode scalars, histograms, images, audio and tensors as serialised Summary protos."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aioexec.shapes import Dims
 
 _HIGHEST = np.finfo(np.float64).max
 _DARK = 1e-6
-"""Images whose greatest value is below are black."""
+"""Images whose maximum is below are drawn black."""
 
 
 def _serialized(summary: Any) -> Array:
@@ -36,7 +36,7 @@ def _scalar(value: Array, what: str) -> bytes:
 
 
 def _text(value: Array, what: str = "tag") -> str:
-    """A scalar as the protos take it."""
+    """Decode a scalar string for a proto."""
     return _scalar(value, what).decode(errors="replace")
 
 
@@ -63,7 +63,7 @@ def _scalars(tags: Array, values: Array) -> Array:
 
 @cache
 def _limits() -> Array:
-    """Upper limits of TensorFlow's buckets: each a tenth further from zero than the one before."""
+    """Return the upper bucket limits of TensorFlow's histograms, which grow by 10 % per bucket."""
     growing, limit = [], 1.0e-12
     while limit < 1.0e20:
         growing.append(limit)
@@ -90,7 +90,7 @@ def _histogram(context: KernelContext) -> Compute:
 
 
 def _fill_histogram(histogram: Any, numbers: Array) -> None:
-    """Empty buckets in a row become one."""
+    """Fill a HistogramProto, merging consecutive empty buckets."""
     limits = _limits()
     places = np.searchsorted(limits, numbers, side="right")
     counts = np.bincount(np.minimum(places, limits.size - 1), minlength=limits.size)
@@ -103,7 +103,7 @@ def _fill_histogram(histogram: Any, numbers: Array) -> None:
 
 
 def _total(numbers: Array) -> float:
-    """The sum in order, as TensorFlow's is: NumPy's own is in another order."""
+    """Sum sequentially as TensorFlow does; NumPy's pairwise summation rounds differently."""
     return float(np.add.accumulate(numbers)[-1]) if numbers.size else 0.0
 
 
@@ -146,10 +146,10 @@ def _check_images(images: Array, bad_colour: Array) -> None:
 
 
 def _as_pixels(image: Array, bad_colour: Array) -> Array:
-    """Floats as intensities: the greatest is white, and if some are negative, zero is gray; pixels not finite stand out."""
+    """Scale floats to 0 … 255; with negative values to ±127 around 128. Pixels that are not finite get `bad_colour`."""
     finite = np.isfinite(image).all(-1)
     shining = image[finite]
-    single = np.float32 if image.dtype == np.float64 else image.dtype.type  # what the factor is computed in
+    single = np.float32 if image.dtype == np.float64 else image.dtype.type  # the dtype of the scale factor
     low, high = shining.min(initial=np.inf), shining.max(initial=-np.inf)
     white, offset = (127, 128) if low < 0 else (255, 0)
     greatest = single(max(abs(low), abs(high)) if low < 0 else high)
@@ -220,7 +220,7 @@ def _tagged_tensor(context: KernelContext) -> Compute:
         value.metadata.SetInParent()
         try:
             value.metadata.ParseFromString(described)
-        except DecodeError:  # what is no metadata says nothing
+        except DecodeError:  # malformed metadata is ignored
             value.metadata.Clear()
             value.metadata.SetInParent()
         return _serialized(summary)
@@ -229,7 +229,7 @@ def _tagged_tensor(context: KernelContext) -> Compute:
 
 
 def _fill_tensor(proto: Any, tensor: Array, dtype: dt.DType) -> None:
-    """The elements as content, strings as a list."""
+    """Fill a TensorProto: raw content, or a list for strings."""
     from aioexec.formats.tensor_codec import list_elements, shape_to_proto
 
     proto.dtype = dtype.as_datatype_enum

@@ -1,4 +1,4 @@
-"""Summaries as a program writes them: nodes named after what they show, and their tags after the nodes."""
+"""Functions that add summary ops; a tag is the scope name of its node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ILLEGAL: Final = re.compile(r"[^-/\w\.]")
 def scalar(
     name: str, tensor: Any, collections: Sequence[str] | None = None, family: str | None = None
 ) -> Tensor:
-    """A number. `family` begins the tag; TensorBoard shows what begins alike together."""
+    """Add a scalar summary. `family` is a prefix of the tag, by which TensorBoard groups summaries."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
         made = apply_op("ScalarSummary", tag, tensor, name=scope)
     return _collected(made, collections)
@@ -33,9 +33,9 @@ def scalar(
 def histogram(
     name: str, values: Any, collections: Sequence[str] | None = None, family: str | None = None
 ) -> Tensor:
-    """How the elements of a tensor are spread."""
+    """Add a histogram of the elements of a tensor."""
     with _summary_scope(name, family, [values], "HistogramSummary") as (tag, scope):
-        own = convert_to_tensor(values, name="values")  # of its own dtype, not the default of the op's
+        own = convert_to_tensor(values, name="values")  # keeps the dtype of the values
         made = apply_op("HistogramSummary", tag, own, name=scope)
     return _collected(made, collections)
 
@@ -47,7 +47,7 @@ def image(
     collections: Sequence[str] | None = None,
     family: str | None = None,
 ) -> Tensor:
-    """The first images of a batch [batch, height, width, channels], tagged `name/image/0` and so on."""
+    """Add the first images of a batch [batch, height, width, channels], tagged `name/image/0` and so on."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
         own = convert_to_tensor(tensor, name="tensor")
         made = apply_op("ImageSummary", tag, own, max_images=max_outputs, name=scope)
@@ -62,7 +62,7 @@ def audio(
     collections: Sequence[str] | None = None,
     family: str | None = None,
 ) -> Tensor:
-    """The first sounds of a batch [batch, frames, channels] or [batch, frames], tagged `name/audio/0` and so on."""
+    """Add the first clips of a batch [batch, frames, channels] or [batch, frames], tagged `name/audio/0` and so on."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
         rate = convert_to_tensor(sample_rate, dtypes.float32, name="sample_rate")
         made = apply_op("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=scope)
@@ -70,7 +70,7 @@ def audio(
 
 
 def text(name: str, tensor: Tensor, collections: Sequence[str] | None = None) -> Tensor:
-    """Strings, shown as Markdown; of a matrix, as a table.
+    """Add strings, displayed as Markdown; a matrix is displayed as a table.
 
     Raises:
         GraphValueError: the tensor does not hold strings.
@@ -92,10 +92,10 @@ def tensor_summary(
     family: str | None = None,
     display_name: str | None = None,
 ) -> Tensor:
-    """A tensor as it is, with metadata that names the plugin to show it.
+    """Add a tensor, with metadata that names the plugin that displays it.
 
     Args:
-        summary_description, display_name: put into the metadata.
+        summary_description, display_name: stored in the metadata.
     """
     from aioexec.formats.protos import SummaryMetadata
 
@@ -112,7 +112,7 @@ def tensor_summary(
 
 
 def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name: str | None = None) -> Tensor:
-    """Several summaries as one; no two of their values may have the same tag."""
+    """Merge summaries; their tags must be distinct."""
     cleaned = _cleaned(name)
     with name_scope(cleaned, "Merge", inputs):
         made = apply_op("MergeSummary", inputs, name=cleaned)
@@ -122,20 +122,20 @@ def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name:
 def merge_all(
     key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None
 ) -> Tensor | None:
-    """All summaries of a collection of the default graph as one; None if there are none.
+    """Merge all summaries of a collection of the default graph; None if there are none.
 
     Args:
-        scope: take those only whose name this expression matches from the start.
+        scope: a regular expression; only names that it matches from the start are merged.
     """
     found = get_collection(key, scope)
     return merge(found, name=name) if found else None
 
 
 def get_summary_description(node_def: Any) -> SummaryDescription:
-    """What the description of a TensorSummary node says.
+    """Return the SummaryDescription of a TensorSummary node.
 
     Raises:
-        GraphValueError: it is another kind of node.
+        GraphValueError: the node has another type.
     """
     from google.protobuf import json_format
 
@@ -150,7 +150,7 @@ def get_summary_description(node_def: Any) -> SummaryDescription:
 def _summary_scope(
     name: str, family: str | None, values: Sequence[Any], default_name: str | None = None
 ) -> Iterator[tuple[str, str]]:
-    """A scope named after the summary, which makes its tag one of a kind; with a family, also the beginning of the tag."""
+    """Open a scope named after the summary, which makes its tag unique; a family becomes a prefix of the tag."""
     name, family = _cleaned(name), _cleaned(family)
     with name_scope(name if family is None else f"{family}/{name}", default_name, values) as scope:
         tag = scope.rstrip("/")
@@ -158,7 +158,7 @@ def _summary_scope(
 
 
 def _cleaned(name: Any) -> Any:
-    """A name with what no node's name may hold replaced."""
+    """Replace the characters that node names may not contain."""
     if name is None:
         return None
     if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Tensors as strings: SerializeTensor writes TensorFlow's TensorProto, ParseTensor reads it."""
+"""SerializeTensor and ParseTensor: convert tensors to and from strings that hold a TensorProto."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aioexec.shapes import Dims
 
 
 def _serialize_kernel(context: KernelContext) -> Compute:
-    """Strings are listed, everything else is raw content, whatever its size."""
+    """Return the kernel: strings are listed, other dtypes are raw content of any size."""
     dtype = context.input_dtypes[0]
     if dtype in (dt.resource, dt.variant):
         raise InvalidArgumentError(f"SerializeTensor: a tensor of {dtype.name} has no bytes")
@@ -87,10 +87,10 @@ register(
 
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
-    """A tensor as the bytes of a TensorProto."""
+    """Serialise a tensor to a TensorProto."""
     return apply_op("SerializeTensor", tensor, name=name)
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
-    """The tensor of `out_type` whose TensorProto these bytes are."""
+    """Parse a TensorProto into a tensor of `out_type`."""
     return apply_op("ParseTensor", serialized, out_type=dt.as_dtype(out_type), name=name)
