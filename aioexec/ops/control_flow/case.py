@@ -56,7 +56,7 @@ def switch_case(
     Raises:
         GraphTypeError, GraphValueError: an argument has another form.
     """
-    actions = _in_order(branch_index, branch_fns)
+    actions = _sorted_branches(branch_index, branch_fns)
     if default is not None:
         if not callable(default):
             raise GraphTypeError(f"'default' must be callable, got {default!r}")
@@ -67,10 +67,10 @@ def switch_case(
         is_valid = apply_op(
             "LogicalAnd", apply_op("GreaterEqual", index, 0), apply_op("LessEqual", index, last)
         )
-        return _by_halves(apply_op("SelectV2", is_valid, index, last), actions, 0)
+        return _binary_search(apply_op("SelectV2", is_valid, index, last), actions, 0)
 
 
-def _by_halves(index: Tensor, actions: Sequence[Action], first: int) -> Any:
+def _binary_search(index: Tensor, actions: Sequence[Action], first: int) -> Any:
     """Select a function by binary search; `first` is the index of `actions[0]`."""
     if len(actions) == 1:
         return actions[0]()
@@ -78,12 +78,12 @@ def _by_halves(index: Tensor, actions: Sequence[Action], first: int) -> Any:
     lower, upper = actions[:half], actions[half:]
     return cond(
         apply_op("Less", index, first + half),
-        functools.partial(_by_halves, index, lower, first),
-        functools.partial(_by_halves, index, upper, first + half),
+        functools.partial(_binary_search, index, lower, first),
+        functools.partial(_binary_search, index, upper, first + half),
     )
 
 
-def _in_order(branch_index: Any, branch_fns: Any) -> list[Action]:
+def _sorted_branches(branch_index: Any, branch_fns: Any) -> list[Action]:
     """Return the functions in the order of their indices."""
     if not isinstance(branch_index, Tensor) or not branch_index.dtype.is_integer:
         raise GraphTypeError(f"'branch_index' must be a Tensor of integers, got {branch_index!r}")
@@ -178,12 +178,12 @@ def _last_as_default(pairs: Sequence[tuple[Any, Action]]) -> Action:
             checks.append(_assert_at_most(others, 0, message))
         with get_default_graph().control_dependencies(checks):
             result = action()
-        return None if result is None else map_structure(lambda leaf: _after(checks, leaf), result)
+        return None if result is None else map_structure(lambda leaf: _after_checks(checks, leaf), result)
 
     return default
 
 
-def _after(checks: Sequence[Operation], leaf: Any) -> Any:
+def _after_checks(checks: Sequence[Operation], leaf: Any) -> Any:
     """Return the result after the checks; control dependencies alone do not delay a tensor that already existed."""
     return group(leaf, *checks) if isinstance(leaf, Operation) else with_dependencies(checks, leaf)
 

@@ -40,7 +40,7 @@ def _with_message(message: str | None, data: Sequence[Any]) -> list[Any]:
     return list(data) if message is None else [message, *data]
 
 
-def _hold(static: Any, condition: Tensor, data: Sequence[Any], summarize: int | None) -> Operation:
+def _assert(static: Any, condition: Tensor, data: Sequence[Any], summarize: int | None) -> Operation:
     """Raise at once if the condition is statically false."""
     if static is not None and not static:
         values = [constant_value(item) if isinstance(item, Tensor) else item for item in data]
@@ -75,7 +75,7 @@ def _compare(
         ]
     one, other = constant_value(x), constant_value(y)
     static = None if one is None or other is None else bool(np.all(compare(one, other)))
-    return _hold(static, _all(apply_op(op, x, y)), _with_message(message, data), summarize)
+    return _assert(static, _all(apply_op(op, x, y)), _with_message(message, data), summarize)
 
 
 def assert_equal(

@@ -23,7 +23,7 @@ from aioexec.ops.common.elementwise import same_shape
 from aioexec.shapes import Dims
 
 
-def _by_role(op: Operation, *gradients: Any) -> NoReturn:
+def _no_gradient(op: Operation, *gradients: Any) -> NoReturn:
     """Raise: the gradient of a control node is computed for its conditional or loop as a whole."""
     raise UnimplementedError(f"{op.type} {op.name!r} has no gradient by itself")
 
@@ -61,21 +61,21 @@ for _prefix, _type, _list, _flags in (
         f"{_prefix}Switch(data:{_type}, pred:bool) -> (output_false:{_type}, output_true:{_type}) [T:type]{_flags}",
         shape=_switched,
         kernel=None,
-        gradient=_by_role,
+        gradient=_no_gradient,
         role=Role.SWITCH,
     )
     register(
         f"{_prefix}Merge(inputs:{_list}) -> (output:{_type}, value_index:int32) [T:type; N:int>=1]",
         shape=_merged,
         kernel=None,
-        gradient=_by_role,
+        gradient=_no_gradient,
         role=Role.MERGE,
     )
     register(
         f"{_prefix}Enter(data:{_type}) -> (output:{_type}) [{_FRAME}]",
         shape=same_shape if _prefix else _entered,  # a reference has the shape of its variable
         kernel=None,
-        gradient=_by_role,
+        gradient=_no_gradient,
         role=Role.ENTER,
     )
     for _name, _role in (("Exit", Role.EXIT), ("NextIteration", Role.NEXT_ITERATION)):
@@ -83,7 +83,7 @@ for _prefix, _type, _list, _flags in (
             f"{_prefix}{_name}(data:{_type}) -> (output:{_type}) [T:type]",
             shape=same_shape,
             kernel=None,
-            gradient=_by_role,
+            gradient=_no_gradient,
             role=_role,
         )
 

@@ -109,14 +109,14 @@ def _counted(
 
     def counted_body(i: Tensor, rest: Any) -> Any:
         following = i + 1
-        return following, _like(rest, spread(body, rest), single)
+        return following, _as_sequence_of(rest, spread(body, rest), single)
 
     if shape_invariants is not None:
         shape_invariants = (TensorShape(()), shape_invariants[0] if single else shape_invariants)
     return counted_cond, counted_body, (counter, loop_vars[0] if single else loop_vars), shape_invariants
 
 
-def _like(rest: Any, result: Any, single: bool) -> Any:
+def _as_sequence_of(rest: Any, result: Any, single: bool) -> Any:
     """Convert the result of a body to the type of sequence of its variables."""
     if single:
         return result[0] if isinstance(result, list | tuple) and not is_sequence(rest) else result
@@ -144,10 +144,10 @@ def _part_shapes(loop_vars: Any, shape_invariants: Any) -> list[TensorShape] | N
             raise GraphValueError(
                 f"'shape_invariants' must be a (possibly nested) list of TensorShapes, got {shape!r}"
             )
-    return [part for pair in zip(members, shapes_of, strict=True) for part in _spread(*pair)]
+    return [part for pair in zip(members, shapes_of, strict=True) for part in _component_shapes(*pair)]
 
 
-def _spread(member: Any, shape: TensorShape) -> list[TensorShape]:
+def _component_shapes(member: Any, shape: TensorShape) -> list[TensorShape]:
     """Return the shapes of the components of a composite that represents a dense tensor."""
     if isinstance(member, SparseTensor):
         return [TensorShape([None, shape.rank]), TensorShape([None]), TensorShape([shape.rank])]

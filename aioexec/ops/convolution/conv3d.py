@@ -55,7 +55,7 @@ register(
 # The ops of version 1 take the tensor to differentiate by instead of its shape
 
 
-class _Last:
+class _ChannelsLast:
     """A kernel context with data_format NDHWC, for ops without that attribute."""
 
     def __init__(self, context: KernelContext) -> None:
@@ -68,7 +68,7 @@ class _Last:
 
 def _of_shape(kernel: Any, operand: int) -> Any:
     def bind(context: KernelContext) -> Compute:
-        compute = kernel(_Last(context))
+        compute = kernel(_ChannelsLast(context))
 
         def of_shape(*inputs: Array) -> Array:
             given = list(inputs)

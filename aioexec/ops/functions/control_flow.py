@@ -89,7 +89,7 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
     )
 
 
-def _holds(value: Any) -> Any:
+def _to_bool(value: Any) -> Any:
     """Convert a scalar to a condition: a non-zero number, a non-empty string; of other shapes, a non-empty tensor."""
     if value.ndim:
         return np.array(value.size > 0)
@@ -101,6 +101,6 @@ def _holds(value: Any) -> Any:
 register(
     "ToBool(input:T) -> (output:bool) [T:type]",
     shape=lambda context: [()],
-    kernel=plain(_holds),
+    kernel=plain(_to_bool),
     gradient=NOT_DIFFERENTIABLE,
 )

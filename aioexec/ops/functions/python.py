@@ -53,7 +53,7 @@ class _Function:
 
 _functions: WeakValueDictionary[str, _Function] = WeakValueDictionary()
 _tokens = itertools.count()
-_HELD = "_python_functions"  # a collection of the graph
+_COLLECTION = "_python_functions"  # a collection of the graph
 
 
 # Conversion of arguments and results
@@ -95,7 +95,7 @@ def _output(function: _Function, position: int, value: Any, expected: DType) -> 
     return np.array(array, held.numpy, copy=True, order="C")
 
 
-def _foreign(error: BaseException) -> OpError:
+def _canonical(error: BaseException) -> OpError:
     """Return the canonical error that an exception of a function causes; an OpError is returned unchanged."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration | StopAsyncIteration):
         error = error.__cause__  # a coroutine wraps these exceptions
@@ -116,8 +116,8 @@ def _kernel(context: KernelContext) -> Compute:
                 f"callback {token} is not found: its graph is of another process, or gone"
             )
         if function.is_async:
-            return _awaited(step, function, inputs, expected)
-        return step.run_in_worker(partial(_called, function, inputs, expected))
+            return _await_function(step, function, inputs, expected)
+        return step.run_in_worker(partial(_call_function, function, inputs, expected))
 
     return compute
 
@@ -126,7 +126,7 @@ def _returned(outputs: tuple[Array, ...]) -> Any:
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DType]) -> Any:
+def _call_function(function: _Function, inputs: Sequence[Array], expected: Sequence[DType]) -> Any:
     """Call a plain function on a worker; SystemExit and the like fail the step and do not end the thread."""
     arguments = [_argument(value) for value in inputs]
     try:
@@ -134,12 +134,12 @@ def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DTy
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        wrapped = _foreign(error)
+        wrapped = _canonical(error)
         raise wrapped from wrapped.__cause__
     return _returned(_outputs(function, result, expected))
 
 
-async def _awaited(
+async def _await_function(
     step: StepContext, function: _Function, inputs: Sequence[Array], expected: Sequence[DType]
 ) -> Any:
     """Await an `async def` function on the event loop; large arrays are copied on a worker."""
@@ -157,7 +157,7 @@ async def _awaited(
     except (GeneratorExit, KeyboardInterrupt, SystemExit):  # these belong to the event loop
         raise
     except BaseException as error:
-        wrapped = _foreign(error)
+        wrapped = _canonical(error)
         raise wrapped from wrapped.__cause__
     convert = partial(_outputs, function, result, expected)
     return _returned(await step.run_in_worker(convert) if _is_large(result) else convert())
@@ -221,5 +221,5 @@ def py_func(
             attrs={"token": function.token, "Tout": types},
         )
     _functions[function.token] = function
-    graph.add_to_collection(_HELD, function)
+    graph.add_to_collection(_COLLECTION, function)
     return (list(op.outputs) or op) if several else op.outputs[0]

@@ -37,22 +37,22 @@ Work = Callable[..., Any]
 
 async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
     """Run `work` on a worker of the device until it has ended."""
-    with _watched(step) as proceed:
+    with _cancellation(step) as proceed:
         return await step.run_in_worker(partial(work, proceed, *arguments))
 
 
 @contextlib.contextmanager
-def _watched(step: StepContext) -> Iterator[Proceed]:
+def _cancellation(step: StepContext) -> Iterator[Proceed]:
     """Return the `Proceed` function of a step; it raises CancelledError once the step is cancelled."""
-    given_up = threading.Event()
+    cancelled = threading.Event()
 
     def proceed() -> None:
-        if given_up.is_set():
+        if cancelled.is_set():
             raise CancelledError("the step was given up")
 
     manager = step.cancellation_manager
     token = manager.get_cancellation_token()
-    if not manager.register_callback(token, given_up.set):
+    if not manager.register_callback(token, cancelled.set):
         raise CancelledError("the step was given up")
     try:
         yield proceed
@@ -133,7 +133,7 @@ def _save_table(
     writer.finish(proceed)
 
 
-def _saving(save: Save, places_at: int | None) -> Reference:
+def _save_kernel(save: Save, places_at: int | None) -> Reference:
     """Return the kernel of a save op; its inputs are the path, names, slices (if `places_at` is not None), and tensors."""
     first = 2 if places_at is None else 3
 
@@ -199,7 +199,7 @@ class _Restoring:
 
 
 async def _restored(step: StepContext, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
-    with _watched(step) as proceed:
+    with _cancellation(step) as proceed:
         restoring = await step.run_in_worker(partial(_open, proceed, prefix, named, types))
         if restoring is None:
             tables = partial(_restore_from_tables, proceed, prefix, named, types)
@@ -365,7 +365,7 @@ _ROWS: tuple[tuple[str, Callable[[ShapeContext], Sequence[Dims]], Reference], ..
         "SaveV2(prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes) -> () "
         "[dtypes:list(type)>=1] {stateful}",
         _saved_shape("dtypes", (1, 2)),
-        _saving(_save_bundle, 2),
+        _save_kernel(_save_bundle, 2),
     ),
     (
         "RestoreV2(prefix:string, tensor_names:string, shape_and_slices:string) -> (tensors:dtypes) "
@@ -382,13 +382,13 @@ _ROWS: tuple[tuple[str, Callable[[ShapeContext], Sequence[Dims]], Reference], ..
     (
         "Save(filename:string, tensor_names:string, data:T) -> () [T:list(type)>=1] {stateful}",
         _saved_shape("T", (1,)),
-        _saving(_save_table, None),
+        _save_kernel(_save_table, None),
     ),
     (
         "SaveSlices(filename:string, tensor_names:string, shapes_and_slices:string, data:T) -> () "
         "[T:list(type)>=1] {stateful}",
         _saved_shape("T", (1, 2)),
-        _saving(_save_table, 2),
+        _save_kernel(_save_table, 2),
     ),
     (
         "Restore(file_pattern:string, tensor_name:string) -> (tensor:dt) [dt:type; preferred_shard:int=-1] {stateful}",

@@ -96,7 +96,7 @@ class _Dense:
         if values is not None:
             return self._rows(values, prefix)
         if self._is_variable:
-            return _nothing(self.dtype, (0, *self._inner))
+            return _uninitialised(self.dtype, (0, *self._inner))
         if not self.default.size:
             raise InvalidArgumentError(
                 f"{prefix}Feature: {text_of(self.key)} (data type: {KINDS[self.dtype]}) is required but could not be found."
@@ -112,7 +112,7 @@ class _Dense:
         if self._is_variable:
             return (self._padded(rows),)
         room_for(dims, self.dtype.numpy.itemsize)
-        result = _nothing(self.dtype, dims)
+        result = _uninitialised(self.dtype, dims)
         for place, row in enumerate(rows):
             result[place, ...] = row
         return (result,)
@@ -120,7 +120,7 @@ class _Dense:
     def _padded(self, rows: Sequence[Array]) -> Array:
         dims = (len(rows), max(map(len, rows), default=0), *self._inner)
         room_for(dims, self.dtype.numpy.itemsize)
-        result = _nothing(self.dtype, dims)
+        result = _uninitialised(self.dtype, dims)
         result[...] = self.default.reshape((1,) * len(dims))
         for place, row in enumerate(rows):
             result[place, : len(row)] = row
@@ -135,11 +135,11 @@ class _Sparse:
     dtype: DType
 
     def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
-        found = _nothing(self.dtype, (0,)) if values is None else values.copy()
+        found = _uninitialised(self.dtype, (0,)) if values is None else values.copy()
         return np.arange(found.size)[:, None], found, np.array([found.size])
 
     def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
-        found, lengths = _together(self.dtype, values)
+        found, lengths = _concatenated(self.dtype, values)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
         indices = np.stack([rows, np.arange(found.size) - starts], axis=1)
@@ -155,24 +155,24 @@ class _Ragged:
     splits: DType
 
     def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
-        found = _nothing(self.dtype, (0,)) if values is None else values.copy()
+        found = _uninitialised(self.dtype, (0,)) if values is None else values.copy()
         return found, np.zeros(0, self.splits.numpy)
 
     def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
-        found, lengths = _together(self.dtype, values)
+        found, lengths = _concatenated(self.dtype, values)
         return found, np.concatenate([[0], np.cumsum(lengths)]).astype(self.splits.numpy)
 
 
-def _nothing(dtype: DType, dims: tuple[int, ...]) -> Array:
+def _uninitialised(dtype: DType, dims: tuple[int, ...]) -> Array:
     """Return an uninitialised array."""
     return np.empty(dims, dtype.numpy)
 
 
-def _together(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Array]:
+def _concatenated(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Array]:
     """Concatenate all values; return them and the length of each."""
     present = [each for each in values if each is not None]
     lengths = np.array([0 if each is None else each.size for each in values], np.int64)
-    return np.concatenate([_nothing(dtype, (0,)), *present]), lengths
+    return np.concatenate([_uninitialised(dtype, (0,)), *present]), lengths
 
 
 def _described(dims: Dims) -> str:

@@ -32,7 +32,7 @@ _MOST_RECORDS = 1 << 24
 # Records of a file
 
 
-def _records_of(path: bytes, make: Callable[[BinaryIO], Iterator[Record]]) -> Iterator[Record]:
+def _open_records(path: bytes, make: Callable[[BinaryIO], Iterator[Record]]) -> Iterator[Record]:
     """Return the records of a file, which is opened by this call and closed after the last record."""
     file = open_input(path)
 
@@ -56,7 +56,7 @@ def _lines(attrs: Attrs) -> OpenRecords:
             if number > skipped:
                 yield Record(b"%s:%d" % (path, number), line.removesuffix(b"\n").removesuffix(b"\r"))
 
-    return lambda path: _records_of(path, partial(records, path))
+    return lambda path: _open_records(path, partial(records, path))
 
 
 def _tf_records(attrs: Attrs) -> OpenRecords:
@@ -66,7 +66,7 @@ def _tf_records(attrs: Attrs) -> OpenRecords:
         for place, data in read_records(file, compression):
             yield Record(b"%s:%d" % (path, place), data)
 
-    return lambda path: _records_of(path, partial(records, path))
+    return lambda path: _open_records(path, partial(records, path))
 
 
 def _whole(attrs: Attrs) -> OpenRecords:
@@ -99,7 +99,7 @@ def _fixed_length(attrs: Attrs) -> OpenRecords:
             data = data[step:]
             data += content.read(length + footer - len(data))
 
-    return lambda path: _records_of(path, partial(records, path))
+    return lambda path: _open_records(path, partial(records, path))
 
 
 def _check_lengths(header: int, length: int, footer: int, hop: int) -> None:
@@ -159,7 +159,7 @@ def _read_up_to(context: KernelContext) -> Compute:
     return read_up_to
 
 
-def _asks(answer: Callable[[Reader], int]) -> Reference:
+def _query_kernel(answer: Callable[[Reader], int]) -> Reference:
     def kernel(context: KernelContext) -> Compute:
         reader_behind = finder(context, Reader)
         return lambda step, reader: np.int64(answer(reader_behind(reader)))
@@ -252,13 +252,13 @@ _VERBS: tuple[tuple[str, str, ShapeRule, Reference], ...] = (
         "NumRecordsProduced",
         ") -> (records_produced:int64)",
         _shapes_of(()),
-        _asks(lambda reader: reader.records_produced),
+        _query_kernel(lambda reader: reader.records_produced),
     ),
     (
         "NumWorkUnitsCompleted",
         ") -> (units_completed:int64)",
         _shapes_of(()),
-        _asks(lambda reader: reader.work_finished),
+        _query_kernel(lambda reader: reader.work_finished),
     ),
     ("SerializeState", ") -> (state:string)", _shapes_of(()), _serialize),
     ("RestoreState", ", state:string) -> ()", _shapes_of(), _restore),
