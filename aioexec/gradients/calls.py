@@ -36,8 +36,7 @@ def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:
 
 
 def _dense(output: Tensor, gradient: Any) -> Tensor:
-    tensor: Tensor = apply_op("ZerosLike", output) if gradient is None else convert_to_tensor(gradient)
-    return tensor
+    return apply_op("ZerosLike", output) if gradient is None else convert_to_tensor(gradient)
 
 
 def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:

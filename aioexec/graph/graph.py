@@ -268,8 +268,7 @@ class Graph(NameScopes, Collections):
     def _control_operation(self, item: Any) -> Operation | None:
         """The operation of this graph that an item of control inputs denotes; None if it implies no control edge."""
         element = self.as_graph_element(item)
-        op: Operation = element.op if isinstance(element, Tensor) else element
-        return op
+        return element.op if isinstance(element, Tensor) else element
 
     def _get_control_flow_context(self) -> ControlFlowContext | None:
         return self._control_flow_context

@@ -148,14 +148,12 @@ class LookupTable:
             )
 
     def _hashable(self, keys: Array) -> Sequence[Hashable]:
-        listed: list[Hashable] = keys.reshape(-1).tolist()
-        return listed
+        return keys.reshape(-1).tolist()
 
     def _rows(self, values: Array) -> Sequence[Any]:
         if self.value_dims:
             return list(values.reshape(-1, *self.value_dims).copy())
-        listed: list[Any] = values.reshape(-1).tolist()
-        return listed
+        return values.reshape(-1).tolist()
 
     def _stacked(self, values: Sequence[Any]) -> Array:
         if not self.value_dims:

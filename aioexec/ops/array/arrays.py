@@ -383,7 +383,7 @@ register(
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """Reshape a tensor; one size of the new shape may be -1 and is then inferred."""
-    return _typed(apply_op("Reshape", tensor, shape_argument(shape), name=name))
+    return apply_op("Reshape", tensor, shape_argument(shape), name=name)
 
 
 def shape_argument(shape: Any) -> Any:
@@ -405,7 +405,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     """
     if (axis is None) == (dim is None):
         raise GraphValueError("expand_dims takes axis (or dim, its old name), and not both")
-    return _typed(apply_op("ExpandDims", input, dim if axis is None else axis, name=name))
+    return apply_op("ExpandDims", input, dim if axis is None else axis, name=name)
 
 
 def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
@@ -413,7 +413,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
     axes = squeeze_dims if axis is None else axis
     if axes is None:
         axes = []
-    return _typed(apply_op("Squeeze", input, name=name, squeeze_dims=[axes] if np.isscalar(axes) else axes))
+    return apply_op("Squeeze", input, name=name, squeeze_dims=[axes] if np.isscalar(axes) else axes)
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
@@ -429,7 +429,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
             perm = apply_op("Sub", last, apply_op("Range", zero, apply_op("Rank", tensor), one))
         elif isinstance(perm, list | tuple) and not perm:
             perm = convert_to_tensor([], dtypes.int32)
-        return _typed(apply_op(op_type, tensor, perm, name=scope))
+        return apply_op(op_type, tensor, perm, name=scope)
 
 
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
@@ -443,14 +443,9 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """Repeat `input` `multiples[k]` times along dimension k."""
-    return _typed(apply_op("Tile", input, shape_argument(multiples), name=name))
+    return apply_op("Tile", input, shape_argument(multiples), name=name)
 
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Broadcast `input` to a shape."""
-    return _typed(apply_op("BroadcastTo", input, shape_argument(shape), name=name))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("BroadcastTo", input, shape_argument(shape), name=name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -374,7 +374,7 @@ register(
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """Create a tensor of shape `dims` filled with `value`."""
-    return _typed(apply_op("Fill", dims, value, name=name))
+    return apply_op("Fill", dims, value, name=name)
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
@@ -404,7 +404,7 @@ def _filled(shape: Any, dtype: Any, name: str | None, default_name: str, number:
         shape = convert_to_tensor(shape, name="shape")
         if shape.dims == ():
             shape = apply_op("Reshape", shape, convert_to_tensor([-1], dtypes.int32))
-        return _typed(apply_op("Fill", shape, convert_to_tensor(value, wanted), name=scope))
+        return apply_op("Fill", shape, convert_to_tensor(value, wanted), name=scope)
 
 
 def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
@@ -417,18 +417,20 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize:
     return _alike(tensor, dtype, name, "OnesLike", ones, optimize)
 
 
-def _alike(tensor: Any, dtype: Any, name: str | None, op_type: str, maker: Any, optimize: bool) -> Tensor:
+def _alike(
+    tensor: Any, dtype: Any, name: str | None, op_type: str, maker: Callable[..., Tensor], optimize: bool
+) -> Tensor:
     default_name = "zeros_like" if op_type == "ZerosLike" else "ones_like"
     with op_scope(name, default_name, tensor) as scope:
         given = convert_to_tensor(tensor, name="tensor")
         wanted = given.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
         if optimize and shapes.is_fully_defined(given.dims):
-            return _typed(maker(given.dims, wanted, name=scope))
+            return maker(given.dims, wanted, name=scope)
         if wanted == given.dtype.base_dtype:
-            return _typed(apply_op(op_type, given, name=scope))
+            return apply_op(op_type, given, name=scope)
         made = maker(apply_op("Shape", given), wanted, name=scope)
         made.set_shape(given.dims)
-        return _typed(made)
+        return made
 
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
@@ -448,7 +450,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, nam
                 tensor if tensor.dtype.base_dtype == widest else apply_op("Cast", tensor, DstT=widest)
                 for tensor in given
             ]
-        return _typed(apply_op("Range", *given, name=scope))
+        return apply_op("Range", *given, name=scope)
 
 
 def _named(start: Any, limit: Any, delta: Any) -> list[tuple[Any, str]]:
@@ -457,7 +459,7 @@ def _named(start: Any, limit: Any, delta: Any) -> list[tuple[Any, str]]:
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
     """Create `num` evenly spaced values from start to stop, both included."""
-    return _typed(apply_op("LinSpace", start, stop, num, name=name))
+    return apply_op("LinSpace", start, stop, num, name=name)
 
 
 lin_space = linspace
@@ -489,11 +491,4 @@ def one_hot(
                 (off_value, 0 if wanted != dtypes.bool_ else False, "off_value"),
             )
         )
-        return _typed(
-            apply_op("OneHot", indices, depth, on, off, name=scope, axis=-1 if axis is None else axis)
-        )
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+        return apply_op("OneHot", indices, depth, on, off, name=scope, axis=-1 if axis is None else axis)

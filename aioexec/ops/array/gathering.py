@@ -432,24 +432,21 @@ def gather(
     if axis is None:
         axis = batch_dims
     if isinstance(axis, int) and axis == batch_dims == 0 and hasattr(params, "sparse_read"):
-        return _typed(
-            params.sparse_read(indices, name=name)
-        )  # of a resource variable only the selected rows are read
+        rows: Tensor = params.sparse_read(indices, name=name)  # of a resource variable only these are read
+        return rows
     tensor = convert_to_tensor(params, name="params")
-    return _typed(apply_op("GatherV2", tensor, indices, axis, name=name, batch_dims=batch_dims))
+    return apply_op("GatherV2", tensor, indices, axis, name=name, batch_dims=batch_dims)
 
 
 def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
     """Gather the slices of `params` at the coordinates in the last dimension of `indices`."""
-    return _typed(apply_op("GatherNd", params, indices, name=name))
+    return apply_op("GatherNd", params, indices, name=name)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Create zeros of a shape and add the updates at the coordinates in `indices`."""
     positions = convert_to_tensor(indices)
-    return _typed(
-        apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name)
-    )
+    return apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name)
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
@@ -476,9 +473,4 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int |
         flat = apply_op("Reshape", values, apply_op("ConcatV2", [head, _vector([-1]), tail], _scalar(0)))
         where = apply_op("Where", apply_op("Reshape", chosen, _vector([-1])))
         places = apply_op("Reshape", where, _vector([-1]))
-        return _typed(apply_op("GatherV2", flat, places, _scalar(start)))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+        return apply_op("GatherV2", flat, places, _scalar(start))

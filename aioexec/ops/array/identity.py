@@ -132,7 +132,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Create a tensor whose value is `input` unless it is fed; feeds must be compatible with `shape`."""
-    return _typed(apply_op("PlaceholderWithDefault", input, name=name, shape=shapes.TensorShape(shape)))
+    return apply_op("PlaceholderWithDefault", input, name=name, shape=shapes.TensorShape(shape))
 
 
 def identity(input: Any, name: str | None = None) -> Any:
@@ -153,12 +153,12 @@ def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """Return the value of `input`; gradients treat it as a constant."""
-    return _typed(apply_op("StopGradient", input, name=name))
+    return apply_op("StopGradient", input, name=name)
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
     """Return the value of `input`; a gradient through it raises LookupError."""
-    return _typed(apply_op("PreventGradient", input, name=name, message=message))
+    return apply_op("PreventGradient", input, name=name, message=message)
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -173,9 +173,4 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     tensor = identity(convert_to_tensor(x), name or "EnsureShape")
     assert isinstance(tensor, Tensor)
     tensor.set_shape(shape)
-    return tensor
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
     return tensor

@@ -396,8 +396,8 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
         values = [values]
     if len(values) == 1:
         with op_scope(name, "concat", *values) as scope:
-            return _typed(apply_op("Identity", convert_to_tensor(values[0]), name=scope))
-    return _typed(apply_op("ConcatV2", list(values), axis, name=name))
+            return apply_op("Identity", convert_to_tensor(values[0]), name=scope)
+    return apply_op("ConcatV2", list(values), axis, name=name)
 
 
 def split(
@@ -428,7 +428,7 @@ def split(
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Stack tensors of one shape along a new dimension at `axis`."""
     tensors = convert_n_to_tensor(list(values))
-    return _typed(apply_op("Pack", tensors, name=name, axis=axis))
+    return apply_op("Pack", tensors, name=name, axis=axis)
 
 
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
@@ -470,13 +470,8 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str = "meshgrid") -> list[T
             spread = [1] * len(vectors)
             spread[place] = -1
             column = apply_op("Reshape", vector, convert_to_tensor(spread, dtypes.int32))
-            grids.append(_typed(apply_op("BroadcastTo", column, shape)))
+            grids.append(apply_op("BroadcastTo", column, shape))
         return grids
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
 
 
 def _listed(outputs: Any) -> list[Tensor]:

@@ -209,11 +209,11 @@ def shape_internal(
     """Return the shape of `input` as a vector; without `optimize` never as a constant."""
     with op_scope(name, "Shape", input) as scope:
         if is_sparse(input):
-            return _typed(apply_op("Cast", input.dense_shape, DstT=out_type))
+            return apply_op("Cast", input.dense_shape, DstT=out_type)
         tensor = convert_to_tensor(input)
         if optimize and shapes.is_fully_defined(tensor.dims):
             return constant(list(tensor.dims or ()), out_type, name=scope)
-        return _typed(apply_op("Shape", tensor, name=scope, out_type=out_type))
+        return apply_op("Shape", tensor, name=scope, out_type=out_type)
 
 
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
@@ -230,7 +230,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
         count = shapes.num_elements(tensor.dims)
         if count is not None:
             return constant(count, out_type, name=scope)
-        return _typed(apply_op("Size", tensor, name=scope, out_type=out_type))
+        return apply_op("Size", tensor, name=scope, out_type=out_type)
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
@@ -239,12 +239,12 @@ def rank(input: Any, name: str | None = None) -> Tensor:
         tensor = convert_to_tensor(input)
         if tensor.dims is not None:
             return constant(len(tensor.dims), dtypes.int32, name=scope)
-        return _typed(apply_op("Rank", tensor, name=scope))
+        return apply_op("Rank", tensor, name=scope)
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """Return the shape to which two shape vectors broadcast."""
-    return _typed(apply_op("BroadcastArgs", shape_x, shape_y))
+    return apply_op("BroadcastArgs", shape_x, shape_y)
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> shapes.TensorShape:
@@ -263,9 +263,4 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> shapes.TensorShape:
 
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """Return the inverse of the permutation x."""
-    return _typed(apply_op("InvertPermutation", x, name=name))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("InvertPermutation", x, name=name)

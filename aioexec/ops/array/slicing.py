@@ -368,7 +368,7 @@ register(
 
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """Take `size[k]` elements (-1: all the rest) from `begin[k]` on, of each dimension k."""
-    return _typed(apply_op("Slice", input_, _index(begin), _index(size), name=name))
+    return apply_op("Slice", input_, _index(begin), _index(size), name=name)
 
 
 def _index(value: Any) -> Any:
@@ -401,7 +401,7 @@ def strided_slice(
     masks = dict(
         zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask), strict=True)
     )
-    return _typed(apply_op("StridedSlice", input_, begin_tensor, end, strides, name=name, **masks))
+    return apply_op("StridedSlice", input_, begin_tensor, end, strides, name=name, **masks)
 
 
 def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
@@ -421,7 +421,7 @@ def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
             _vector([spec[k] for spec in specs], kind, what)
             for k, what in enumerate(("stack", "stack_1", "stack_2"))
         ]
-        return _typed(apply_op("StridedSlice", tensor, *bounds, name=scope, **masks))
+        return apply_op("StridedSlice", tensor, *bounds, name=scope, **masks)
 
 
 def _spec(item: Any, bit: int, masks: dict[str, int]) -> tuple[Any, Any, Any]:
@@ -468,9 +468,4 @@ def _vector(items: list[Any], kind: DType, name: str) -> Tensor:
         return convert_to_tensor(np.array(items, kind.numpy), kind, name)
     tensors = [convert_to_tensor(item, None if stands_for_tensor(item) else kind) for item in items]
     tensors = [t if t.dtype.base_dtype == kind else apply_op("Cast", t, DstT=kind) for t in tensors]
-    return _typed(apply_op("Pack", tensors, name=name))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("Pack", tensors, name=name)

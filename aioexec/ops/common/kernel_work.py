@@ -21,8 +21,7 @@ _MOST_PARSED = 4096  # bytes up to which a proto is parsed to estimate its work
 
 
 def _dims(given: Any) -> tuple[int, ...]:
-    dims: tuple[int, ...] = getattr(given, "shape", ())
-    return dims
+    return getattr(given, "shape", ())
 
 
 def _size(given: Any) -> int:

@@ -291,7 +291,7 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x + y element by element; strings are joined."""
     with op_scope(name, "Add", x, y) as scope:
         x, y = convert_pair(x, y)
-        return _apply("Add" if x.dtype.base_dtype is dtypes.string else "AddV2", x, y, scope)
+        return apply_op("Add" if x.dtype.base_dtype is dtypes.string else "AddV2", x, y, name=scope)
 
 
 def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -301,12 +301,12 @@ def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x - y element by element."""
-    return _apply("Sub", x, y, name)
+    return apply_op("Sub", x, y, name=name)
 
 
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y element by element."""
-    return _apply("Mul", x, y, name)
+    return apply_op("Mul", x, y, name=name)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
@@ -320,15 +320,15 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     if factor.dims not in ((), None):
         raise GraphValueError(f"scalar_mul takes a scalar, got shape {factor.shape}")
     if isinstance(x, IndexedSlices):
-        return IndexedSlices(_apply("Mul", factor, x.values, name), x.indices, x.dense_shape)
-    return _apply("Mul", factor, x, name)
+        return IndexedSlices(apply_op("Mul", factor, x.values, name=name), x.indices, x.dense_shape)
+    return apply_op("Mul", factor, x, name=name)
 
 
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y as in Python 2: integers are divided rounding down."""
     with op_scope(name, "div", x, y) as scope:
         x, y = convert_pair(x, y)
-        return _apply("FloorDiv" if x.dtype.is_integer else "RealDiv", x, y, scope)
+        return apply_op("FloorDiv" if x.dtype.is_integer else "RealDiv", x, y, name=scope)
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -348,33 +348,33 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         if base.is_integer:
             wide = dtypes.float32 if base.size < 4 else dtypes.float64
             x, y = (apply_op("Cast", tensor, name="Cast", DstT=wide) for tensor in (x, y))
-        return _apply("RealDiv", x, y, scope)
+        return apply_op("RealDiv", x, y, name=scope)
 
 
 def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y of floating-point tensors."""
-    return _apply("RealDiv", x, y, name)
+    return apply_op("RealDiv", x, y, name=name)
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded down, also of floats."""
     with op_scope(name, "floordiv", x, y) as scope:
-        return _apply("FloorDiv", x, y, scope)
+        return apply_op("FloorDiv", x, y, name=scope)
 
 
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded down."""
-    return _apply("FloorDiv", x, y, name)
+    return apply_op("FloorDiv", x, y, name=name)
 
 
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded towards zero."""
-    return _apply("TruncateDiv", x, y, name)
+    return apply_op("TruncateDiv", x, y, name=name)
 
 
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder that goes with `floordiv`: it has the sign of y."""
-    return _apply("FloorMod", x, y, name)
+    return apply_op("FloorMod", x, y, name=name)
 
 
 mod = floormod
@@ -382,17 +382,17 @@ mod = floormod
 
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder that goes with `truncatediv`: it has the sign of x."""
-    return _apply("TruncateMod", x, y, name)
+    return apply_op("TruncateMod", x, y, name=name)
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x to the power of y."""
-    return _apply("Pow", x, y, name or "Pow")
+    return apply_op("Pow", x, y, name=name or "Pow")
 
 
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     """(x - y) squared, element by element."""
-    return _apply("SquaredDifference", x, y, name)
+    return apply_op("SquaredDifference", x, y, name=name)
 
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
@@ -405,8 +405,8 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
         raise GraphValueError(f"add_n takes a non-empty list of tensors, got {inputs!r}")
     if len(inputs) == 1:
         only = convert_to_tensor(inputs[0])
-        return only if name is None else _typed(apply_op("Identity", only, name=name))
-    return _typed(apply_op("AddN", inputs, name=name))
+        return only if name is None else apply_op("Identity", only, name=name)
+    return apply_op("AddN", inputs, name=name)
 
 
 def accumulate_n(
@@ -419,12 +419,3 @@ def accumulate_n(
     if shape is not None:
         total.set_shape(shape)
     return total
-
-
-def _apply(op_type: str, x: Any, y: Any, name: str | None) -> Tensor:
-    return _typed(apply_op(op_type, x, y, name=name))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor

@@ -267,7 +267,7 @@ def _comparison(op_type: str, summary: str) -> Callable[..., Tensor]:
     """The Python function of an op of two arguments that gives bools."""
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
-        return _typed(apply_op(op_type, x, y, name=name))
+        return apply_op(op_type, x, y, name=name)
 
     function.__doc__ = f"{summary}, element by element, with broadcasting; a bool tensor."
     return function
@@ -285,7 +285,7 @@ not_equal = _comparison("NotEqual", "x != y")
 
 def logical_not(x: Any, name: str | None = None) -> Tensor:
     """Not x, element by element."""
-    return _typed(apply_op("LogicalNot", x, name=name))
+    return apply_op("LogicalNot", x, name=name)
 
 
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
@@ -297,17 +297,17 @@ def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
 
 def is_nan(x: Any, name: str | None = None) -> Tensor:
     """Which elements are NaN."""
-    return _typed(apply_op("IsNan", x, name=name))
+    return apply_op("IsNan", x, name=name)
 
 
 def is_inf(x: Any, name: str | None = None) -> Tensor:
     """Which elements are infinite."""
-    return _typed(apply_op("IsInf", x, name=name))
+    return apply_op("IsInf", x, name=name)
 
 
 def is_finite(x: Any, name: str | None = None) -> Tensor:
     """Which elements are neither NaN nor infinite."""
-    return _typed(apply_op("IsFinite", x, name=name))
+    return apply_op("IsFinite", x, name=name)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
@@ -321,8 +321,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if (x is None) != (y is None):
         raise GraphValueError("where: x and y must both be given, or neither")
     if x is None:
-        return _typed(apply_op("Where", condition, name=name or "Where"))
-    return _typed(apply_op("Select", condition, x, y, name=name or "Select"))
+        return apply_op("Where", condition, name=name or "Where")
+    return apply_op("Select", condition, x, y, name=name or "Select")
 
 
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
@@ -330,10 +330,5 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = No
     if (x is None) != (y is None):
         raise GraphValueError("where: x and y must both be given, or neither")
     if x is None:
-        return _typed(apply_op("Where", condition, name=name or "Where"))
-    return _typed(apply_op("SelectV2", condition, x, y, name=name or "SelectV2"))
-
-
-def _typed(tensor: Any) -> Tensor:
-    assert isinstance(tensor, Tensor)
-    return tensor
+        return apply_op("Where", condition, name=name or "Where")
+    return apply_op("SelectV2", condition, x, y, name=name or "SelectV2")

@@ -89,12 +89,12 @@ register(
 
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The larger element at each place; NaN if either is NaN."""
-    return _apply("Maximum", x, y, name)
+    return apply_op("Maximum", x, y, name=name)
 
 
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The smaller element at each place; NaN if either is NaN."""
-    return _apply("Minimum", x, y, name)
+    return apply_op("Minimum", x, y, name=name)
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
@@ -105,11 +105,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
         )
     with op_scope(name, "clip_by_value", t) as scope:
         values = convert_to_tensor(t, name="t")
-        lowered = _apply("Minimum", values, clip_value_max, None)
-        clipped = _apply("Maximum", lowered, clip_value_min, scope)
+        lowered = apply_op("Minimum", values, clip_value_max)
+        clipped = apply_op("Maximum", lowered, clip_value_min, name=scope)
         clipped.set_shape(values.dims)
         return clipped
-
-
-def _apply(op_type: str, x: Any, y: Any, name: str | None) -> Tensor:
-    return apply_op(op_type, x, y, name=name)

@@ -218,10 +218,6 @@ def _by_element(function: Callable[[float], float]) -> Compute:
     return lambda x: np.asarray(each(x.astype(np.float64)), np.float64).astype(x.dtype)
 
 
-def _apply(op_type: str, x: Tensor) -> Tensor:
-    return apply_op(op_type, x)
-
-
 def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
     """The gradient of an op by its derivative as a function of the input."""
     return lambda op, dy: [dy * slope(conjugate(op.inputs[0]))]
@@ -229,11 +225,11 @@ def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
 
 def _arc_slope(sign: float) -> Gradient:
     """Derivative of asin (1) and acos (-1): sign / sqrt(1 - x²)."""
-    return _of_input(lambda x: sign * _apply("Rsqrt", 1.0 - _square(x)))
+    return _of_input(lambda x: sign * apply_op("Rsqrt", 1.0 - _square(x)))
 
 
 def _gaussian_slope(scale: float) -> Gradient:
-    return _of_input(lambda x: scale * _apply("Exp", -_square(x)))
+    return _of_input(lambda x: scale * apply_op("Exp", -_square(x)))
 
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
@@ -242,20 +238,20 @@ _FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
     "Sqrt": (np.sqrt, "sqrt", _through_output("SqrtGrad")),
     "Rsqrt": (_rsqrt, "rsqrt", _through_output("RsqrtGrad")),
     "Exp": (np.exp, "exp", lambda op, dy: [dy * conjugate(op.outputs[0])]),
-    "Expm1": (np.expm1, "expm1", _of_input(lambda x: _apply("Exp", x))),
-    "Log": (np.log, "log", _of_input(lambda x: _apply("Reciprocal", x))),
-    "Log1p": (np.log1p, "log1p", _of_input(lambda x: _apply("Reciprocal", 1.0 + x))),
-    "Sin": (np.sin, "sin", _of_input(lambda x: _apply("Cos", x))),
-    "Cos": (np.cos, "cos", _of_input(lambda x: -_apply("Sin", x))),
-    "Tan": (np.tan, "tan", _of_input(lambda x: _square(_apply("Reciprocal", _apply("Cos", x))))),
+    "Expm1": (np.expm1, "expm1", _of_input(lambda x: apply_op("Exp", x))),
+    "Log": (np.log, "log", _of_input(lambda x: apply_op("Reciprocal", x))),
+    "Log1p": (np.log1p, "log1p", _of_input(lambda x: apply_op("Reciprocal", 1.0 + x))),
+    "Sin": (np.sin, "sin", _of_input(lambda x: apply_op("Cos", x))),
+    "Cos": (np.cos, "cos", _of_input(lambda x: -apply_op("Sin", x))),
+    "Tan": (np.tan, "tan", _of_input(lambda x: _square(apply_op("Reciprocal", apply_op("Cos", x))))),
     "Asin": (np.arcsin, "asin", _arc_slope(1.0)),
     "Acos": (np.arccos, "acos", _arc_slope(-1.0)),
-    "Atan": (np.arctan, "atan", _of_input(lambda x: _apply("Reciprocal", 1.0 + _square(x)))),
-    "Sinh": (np.sinh, "sinh", _of_input(lambda x: _apply("Cosh", x))),
-    "Cosh": (np.cosh, "cosh", _of_input(lambda x: _apply("Sinh", x))),
-    "Asinh": (np.arcsinh, "asinh", lambda op, dy: [dy / _apply("Cosh", conjugate(op.outputs[0]))]),
-    "Acosh": (np.arccosh, "acosh", lambda op, dy: [dy / _apply("Sinh", conjugate(op.outputs[0]))]),
-    "Atanh": (np.arctanh, "atanh", _of_input(lambda x: _apply("Reciprocal", 1.0 - _square(x)))),
+    "Atan": (np.arctan, "atan", _of_input(lambda x: apply_op("Reciprocal", 1.0 + _square(x)))),
+    "Sinh": (np.sinh, "sinh", _of_input(lambda x: apply_op("Cosh", x))),
+    "Cosh": (np.cosh, "cosh", _of_input(lambda x: apply_op("Sinh", x))),
+    "Asinh": (np.arcsinh, "asinh", lambda op, dy: [dy / apply_op("Cosh", conjugate(op.outputs[0]))]),
+    "Acosh": (np.arccosh, "acosh", lambda op, dy: [dy / apply_op("Sinh", conjugate(op.outputs[0]))]),
+    "Atanh": (np.arctanh, "atanh", _of_input(lambda x: apply_op("Reciprocal", 1.0 - _square(x)))),
     "Tanh": (np.tanh, "tanh", _through_conjugate("TanhGrad")),
     "Sigmoid": (_sigmoid, "sigmoid", _through_conjugate("SigmoidGrad")),
 }

@@ -49,8 +49,7 @@ class Words:
 
     def _wide(self, count: int) -> Array:
         pairs = self.take(2 * count).astype(np.uint64).reshape(-1, 2)
-        wide: Array = pairs[:, 0] | pairs[:, 1] << np.uint64(32)
-        return wide
+        return pairs[:, 0] | pairs[:, 1] << np.uint64(32)
 
     def _accepted(self, count: int, limit: int, bits: int, draw: Callable[[int], Array]) -> Array:
         """Numbers modulo `limit`, without the lowest ones, which would make some remainders more likely."""

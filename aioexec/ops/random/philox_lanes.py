@@ -66,8 +66,7 @@ class Lanes:
             pairs.left[empty] = 2
             self.used[empty] += np.uint64(1)
         pairs.left[lanes] -= 1
-        taken: Array = pairs.values[lanes, pairs.left[lanes]]
-        return taken
+        return pairs.values[lanes, pairs.left[lanes]]
 
 
 def _by_parameter(

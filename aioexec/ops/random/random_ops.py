@@ -138,8 +138,7 @@ def _shuffle_kernel(context: KernelContext) -> Compute:
         if value.ndim == 0 or value.size <= 1 or len(value) <= 1:
             return value
         start = stream.reserve(-(-(len(value) - 1) // 4))
-        shuffled: Array = value[philox.permutation(stream.key, start, len(value))]
-        return shuffled
+        return value[philox.permutation(stream.key, start, len(value))]
 
     return compute
 

@@ -123,8 +123,7 @@ class _Verb:
     def _declared_shape(self) -> shapes.Dims:
         """The element shape that the node declares."""
         if self.use.shape < 0:
-            declared: shapes.Dims = self.instruction.node.op.attrs.get("element_shape")
-            return declared
+            return self.instruction.node.op.attrs.get("element_shape")
         operand = self.inputs[self.use.shape]
         try:
             return element_dims(operand) if isinstance(operand, np.ndarray) else None

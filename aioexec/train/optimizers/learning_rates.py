@@ -67,8 +67,7 @@ def _as(value: Any, dtype: dtypes.DType) -> Tensor:
 
 def _wave(angle: Tensor) -> Tensor:
     """Half a cosine: 1 at 0, 0 at pi."""
-    lowered: Tensor = 0.5 * (1.0 + apply_op("Cos", angle))
-    return lowered
+    return 0.5 * (1.0 + apply_op("Cos", angle))
 
 
 def exponential_decay(

@@ -171,8 +171,7 @@ class AdagradDAOptimizer(UpdateOptimizer):
     def _scalar(self, name: str, var: Any) -> Tensor:
         if name == "global_step":
             done = apply_op("Cast", convert_to_tensor(self._global_step), DstT=dtypes.int64)
-            this_one: Tensor = done + 1
-            return this_one
+            return done + 1
         return super()._scalar(name, var)
 
 
@@ -269,8 +268,7 @@ class FtrlOptimizer(UpdateOptimizer):
         if name != "l2" or (isinstance(self._beta, int | float) and self._beta == 0):
             return value
         rate = super()._scalar("lr", var)
-        raised: Tensor = value + convert_to_tensor(self._beta, rate.dtype.base_dtype) / (2 * rate)
-        return raised
+        return value + convert_to_tensor(self._beta, rate.dtype.base_dtype) / (2 * rate)
 
 
 class ProximalGradientDescentOptimizer(UpdateOptimizer):
