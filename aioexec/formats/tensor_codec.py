@@ -258,14 +258,15 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
 
 def expanded_bytes(proto: TensorProto) -> int:
     """Return the memory that padding adds for a proto with too few listed elements; 0 for a complete or malformed proto."""
+    if proto.tensor_content:
+        return 0
     try:
         dtype, dims = dtype_and_dims(proto)
     except InvalidArgumentError:
         return 0
     count, listed = math.prod(dims), count_listed(proto, dtype)
     size = count * dtype.numpy.itemsize
-    is_listed = bool(proto.tensor_content) or listed >= count
-    return 0 if is_listed or (listed <= 1 and size > SMALL) else size
+    return 0 if listed >= count or (listed <= 1 and size > SMALL) else size
 
 
 def MakeNdarray(tensor: TensorProto) -> Array:

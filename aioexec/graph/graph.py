@@ -204,9 +204,10 @@ class Graph(NameScopes, Collections):
 
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
         """Control inputs from the open scopes, without those that an input of the node depends on already."""
-        producers = {tensor.op for tensor in inputs}
+        controllers = self._open_controllers()
+        producers = {tensor.op for tensor in inputs} if controllers else set()
         found: dict[Operation, None] = {}
-        for controller in self._open_controllers():
+        for controller in controllers:
             if not producers & controller.made_here:
                 found.update((op, None) for op in controller.operations if op not in producers)
         return list(found)

@@ -88,7 +88,8 @@ def _operand(op: Operation, index: int) -> np.ndarray[Any, Any] | None:
 def _check_possible(dims: Dims) -> None:
     if dims is None:
         return
-    of_rank(len(dims))
+    if len(dims) > HIGHEST_RANK:
+        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {len(dims)}")
     for dim in dims:
         if dim is not None and dim > _LARGEST_DIM:
             raise GraphValueError(f"a dimension is at most {_LARGEST_DIM}, got {dim}")

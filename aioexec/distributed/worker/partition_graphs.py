@@ -43,7 +43,7 @@ def imported(graph_def: Any) -> Graph:
     try:
         import_library(graph.functions, graph_def)
         with graph.as_default(), collector_disabled():
-            source = Source(graph_def, None, set(), graph.functions.row, is_partition=True)
+            source = Source(graph_def, None, set(), graph.functions, is_partition=True)
             Importer(graph, source, "", {}).add_nodes()
     except GraphValueError as error:
         raise InvalidArgumentError(error.message) from error

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from aioexec.errors import GraphValueError
-from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NodeDef
+from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef
 from aioexec.formats.tensor_codec import expanded_bytes
 
 MOST_BYTES: Final = 24 << 20
@@ -38,10 +38,9 @@ class Allowance:
         self.bodies = 1000 + 8 * own
         self.shapes = 500 + 4 * own
         self.attributes = (1 << 16) + graph_def.library.ByteSize()
-        self._take_tensors(graph_def.node)
         for function in functions:
             defaults = [attr.default_value for attr in function.signature.attr]
-            self._take_tensors_of([*function.attr.values(), *defaults])
+            self.take_tensors([*function.attr.values(), *defaults])
 
     def take_outputs(self, count: int) -> None:
         """Account for a node with `count` outputs.
@@ -58,14 +57,13 @@ class Allowance:
         """Account for building the body of a function.
 
         Raises:
-            GraphValueError: the allowance of nodes or of bytes is used up.
+            GraphValueError: the allowance is used up.
         """
         self.bodies -= 1 + len(proto.node_def)
         if self.bodies < 0:
             raise GraphValueError(
                 "the bodies of functions come to too many nodes, one body for each set of attributes they are called with"
             )
-        self._take_tensors(proto.node_def)
 
     def take_shapes(self, body: Any) -> bool:
         """Account for another shape inference of a body (FuncGraph); False if the allowance is used up."""
@@ -82,11 +80,12 @@ class Allowance:
         if self.attributes < 0:
             raise GraphValueError("the attributes that functions are called with come to too many bytes")
 
-    def _take_tensors(self, nodes: Iterable[NodeDef]) -> None:
-        for node in nodes:
-            self._take_tensors_of(node.attr.values())
+    def take_tensors(self, attrs: Iterable[AttrValue]) -> None:
+        """Account for the tensors in attributes, before they are expanded, and in the attributes of the functions they name.
 
-    def _take_tensors_of(self, attrs: Iterable[AttrValue]) -> None:
+        Raises:
+            GraphValueError: the allowance is used up.
+        """
         waiting = list(attrs)
         while waiting:
             held = waiting.pop()

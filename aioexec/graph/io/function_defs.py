@@ -154,7 +154,7 @@ class _BodyReader:
             node.input.extend(inputs)
             self._drop_outer_groups(node)
         graph = FuncGraph(self._definition.name, functions=self._functions)
-        importer = Importer(graph, Source(graph_def, None, set(), self._functions.row), "", {})
+        importer = Importer(graph, Source(graph_def, None, set(), self._functions), "", {})
         importer.add_nodes()
         graph.inputs = [
             importer.added[name].outputs[0] for names in self._arguments.values() for name in names

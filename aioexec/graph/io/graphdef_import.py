@@ -64,7 +64,7 @@ def import_graph_def(
         graph._check_not_finalized()
         try:
             import_library(graph.functions, source)
-            parsed = Source(source, producer_ops, {parse_key(text) for text in mapped}, graph.functions.row)
+            parsed = Source(source, producer_ops, {parse_key(text) for text in mapped}, graph.functions)
             with graph.name_scope("import" if name is None else name) as scope:
                 inputs = _convert_inputs(graph, mapped, scope)
                 importer = Importer(graph, parsed, scope, inputs)
@@ -93,7 +93,7 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         import_library(graph.functions, graph_def)
         known = {parse_key(text): there for text, there in inputs.items()}
         there = graph._by_name
-        source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)
+        source = Source(graph_def, None, set(known), graph.functions, is_sent=True, there=there)
         Importer(graph, source, None, known).add_nodes()
         _record_producer_version(graph, graph_def.versions.producer)
 

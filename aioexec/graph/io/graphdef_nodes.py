@@ -77,8 +77,7 @@ class Importer:
             inputs = self._forward_inputs(node, back_edges)
         else:
             inputs = [self._tensor(node, key) for key in node.inputs]
-        controls = dict.fromkeys(self._operation(key) for key in node.controls)
-        controls.update(dict.fromkeys(graph._control_inputs_for(inputs)))
+        controls = dict.fromkeys([*map(self._operation, node.controls), *graph._control_inputs_for(inputs)])
         attrs = dict(node.attrs)
         shapes = attrs.pop(OUTPUT_SHAPES, None)
         if node.groups:
@@ -175,6 +174,8 @@ class Importer:
 
 def _free_names(graph: Graph, scope: str, names: Mapping[str, SourceNode]) -> dict[str, str]:
     """From each node to its name in the graph: under the scope, with a number if a node or scope has that name."""
+    if not graph.version:
+        return {name: f"{scope}{name}" for name in names}
     present = sorted(op.name for op in graph.get_operations())
 
     def is_taken(name: str) -> bool:

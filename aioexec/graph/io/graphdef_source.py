@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import field
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from aioexec.formats.protos import AttrValue, GraphDef, NodeDef, OpDef as OpDefP
 from aioexec.graph import registry
 from aioexec.graph.attr_values import read_attr, read_private_attr
 from aioexec.graph.device_spec import canonical_name
+from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.io.graphdef_export import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER
 from aioexec.graph.io.node_def_export import OUTPUT_SHAPES as OUTPUT_SHAPES
 from aioexec.graph.kernels.kernel import Role
@@ -63,6 +64,7 @@ class Source:
     """A parsed GraphDef that is consistent in itself.
 
     Args:
+        functions: the library of the graph that imports it, with its allowance.
         is_partition: it comes from a master, whose node names users cannot give, and whose colocation groups may name other
             nodes.
         is_sent: it comes from another process, whose version may define more attributes of an op: unknown ones are dropped.
@@ -78,7 +80,7 @@ class Source:
         graph_def: GraphDef,
         producer_ops: OpList | None,
         mapped: set[Key],
-        row_of: Callable[[str], registry.Row],
+        functions: FunctionLibrary,
         *,
         is_partition: bool = False,
         is_sent: bool = False,
@@ -86,7 +88,7 @@ class Source:
     ) -> None:
         _check_versions(graph_def)
         allowed = _PARTITION_NODE_NAME if is_partition else _NODE_NAME
-        self._row_of = row_of
+        self._functions = functions
         self._producer_ops = {op.name: op for op in producer_ops.op} if producer_ops is not None else {}
         self._mapped = mapped
         self._is_sent = is_sent
@@ -106,7 +108,7 @@ class Source:
         self.order = self._sorted()
 
     def _read_node(self, proto: NodeDef) -> SourceNode:
-        row = self._row_of(proto.op)
+        row = self._functions.row(proto.op)
         registry.check_in_use(proto.op, self._version)
         try:
             attrs = self._read_attrs(row, proto)
@@ -119,7 +121,10 @@ class Source:
         return node
 
     def _read_attrs(self, row: registry.Row, proto: NodeDef) -> dict[str, Any]:
-        given = dict(proto.attr)
+        held_attrs = proto.attr
+        given = {name: held_attrs[name] for name in held_attrs}  # a third of the time of `dict(proto.attr)`
+        if self._functions.allowance is not None:
+            self._functions.allowance.take_tensors(given.values())
         attrs = {}
         for attr in row.definition.attrs:
             held = given.pop(attr.name, None)
