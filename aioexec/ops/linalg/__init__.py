@@ -1,1 +1,1 @@
-"""Matrix products, decompositions, solvers and diagonals; Python's operators on tensors, of which `@` is one."""
+"""Matrix products, decompositions, solvers and diagonals; also the table of Python's operators on tensors, such as `@`."""

@@ -1,6 +1,6 @@
-"""Decompositions of matrices: Cholesky, LU, QR, eigenvalues of Hermitian ones, singular values.
+"""Matrix decompositions: Cholesky, LU, QR, eigenvalues of Hermitian matrices, singular values.
 
-Signs and phases of singular and eigenvectors are LAPACK's; any others would do as well.
+Signs and phases of singular vectors and eigenvectors are LAPACK's; the decompositions do not determine them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from aioexec.shapes import Dims, with_rank_at_least
 
 
 def _cholesky(x: Array) -> Array:
-    """The factors; NaN in the place of the factor of a matrix that is not positive definite."""
+    """Return the factors; NaN for a matrix that is not positive definite."""
     check_matrices(x, square=True)
     try:
         return np.linalg.cholesky(x)
@@ -60,7 +60,7 @@ def _cholesky_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
 
 
 def _inverse_of_lower(factor: Array) -> Array:
-    """The inverses of lower triangles: infinite and NaN where there is none."""
+    """Return the inverses of lower triangular matrices; infinity and NaN for singular ones."""
     inverse = np.zeros(factor.shape, factor.dtype)
     size = factor.shape[-1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -104,7 +104,7 @@ def _lu(context: KernelContext) -> Compute:
     dtype = context.attrs["output_idx_type"].numpy
 
     def compute(x: Array) -> tuple[Array, Array]:
-        """The factors of each matrix with its rows in the order that is the second result."""
+        """Return L and U of each matrix in one matrix, and the row permutation."""
         check_matrices(x, square=True)
         from scipy import linalg
 
@@ -171,12 +171,12 @@ def _qr(context: KernelContext) -> Compute:
 
 
 def _right_divided(x: Tensor, upper: Tensor) -> Tensor:
-    """x times the inverse adjoint of an upper triangular matrix."""
+    """Return x times the inverse adjoint of an upper triangular matrix."""
     return turned(apply_op("MatrixTriangularSolve", upper, turned(x), lower=False))
 
 
 def _tall_qr_gradient(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
-    """Of matrices with at least as many rows as columns: what moves within the columns of q, and what moves out of them."""
+    """Return the QR gradient for rows >= columns: the part within the column space of q, and the part orthogonal to it."""
     inner, outer = product(q, dq, adj_x=True), product(r, dr, adj_y=True)
     lower = band((inner - turned(inner)) + (outer - turned(outer)), -1, 0)
     within = product(q, dr + _right_divided(lower, r))
@@ -185,7 +185,7 @@ def _tall_qr_gradient(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
         return total
     turning = apply_op(
         "MatrixDiagPart", outer - turned(inner)
-    )  # r has a real diagonal: its phase cannot change
+    )  # the diagonal of r is real, so its phase is fixed
     phase = turning - _complex(apply_op("Real", turning, Tout=q.dtype.real_dtype), q)
     return total + _right_divided(product(q, turned(apply_op("MatrixDiag", phase))), r)
 
@@ -195,7 +195,7 @@ def _complex(x: Tensor, like: Tensor) -> Tensor:
 
 
 def _qr_gradient(op: Operation, dq: Tensor, dr: Tensor) -> list[Tensor]:
-    """A wide matrix is a square one and the rest, whose part of r is q's adjoint times it."""
+    """Return the QR gradient; a wide matrix is split into a square part and the rest, for which r = q' rest."""
     (x,), (q, r) = op.inputs, op.outputs
     if x.dims is None or None in x.dims[-2:]:
         raise UnimplementedError(f"gradient of Qr {op.name!r}: expected a known number of rows and columns")
@@ -251,7 +251,7 @@ def _eigen(context: KernelContext) -> Compute:
 
 
 def _reciprocal_gaps(x: Tensor) -> Tensor:
-    """1 / (x[j] - x[i]) off the diagonal, 0 where that is 0."""
+    """Return 1 / (x[j] - x[i]) off the diagonal, 0 where x[j] == x[i]."""
     gaps = apply_op("ExpandDims", x, convert_to_tensor(-2, dtypes.int32)) - apply_op(
         "ExpandDims", x, convert_to_tensor(-1, dtypes.int32)
     )
@@ -259,7 +259,7 @@ def _reciprocal_gaps(x: Tensor) -> Tensor:
 
 
 def _eigen_gradient(op: Operation, de: Tensor, dv: Tensor) -> list[Tensor]:
-    """Only the lower triangle is looked at, so it has the gradient of both."""
+    """Return the gradient of the lower triangle, the only part that the op reads: it stands for both triangles."""
     e, v = op.outputs
     if op.attrs["compute_v"]:
         middle = apply_op("MatrixDiag", de) + _reciprocal_gaps(e) * product(v, dv, adj_x=True)
@@ -306,7 +306,7 @@ def _svd(context: KernelContext) -> Compute:
         if finite.all():
             return decomposed(x)
         parts = decomposed(np.where(finite[..., None, None], x, x.dtype.type(0)))
-        for part in parts if wanted else parts[:1]:  # as TensorFlow; LAPACK would not come to an end
+        for part in parts if wanted else parts[:1]:  # as TensorFlow does; LAPACK might not converge
             part[~finite] = np.nan
         return parts
 
@@ -321,7 +321,7 @@ def _svd(context: KernelContext) -> Compute:
 
 
 def _svd_gradient(op: Operation, ds: Tensor, du: Tensor, dv: Tensor) -> list[Tensor]:
-    """Of s alone it is u diag(ds) v'; what moves u and v turns them, within their columns and out of them."""
+    """Return the SVD gradient: u diag(ds) v' for s, plus the rotations of u and v within and out of their column spaces."""
     (x,), (s, u, v) = op.inputs, op.outputs
     if not op.attrs["compute_uv"]:
         _, u, v = apply_tuple_op("Svd", x)
@@ -352,35 +352,35 @@ register(
 
 
 def cholesky(input: Any, name: str | None = None) -> Tensor:
-    """The lower triangular L with L L' = input, of Hermitian positive definite matrices."""
+    """Return the lower triangular L with L L' = input for Hermitian positive definite matrices."""
     return apply_op("Cholesky", input, name=name)
 
 
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The triangular factors of matrices in one, and the order of rows they are factors of."""
+    """Return L and U in one matrix, and the row permutation."""
     factors, order = apply_tuple_op("Lu", input, output_idx_type=dtypes.as_dtype(output_idx_type), name=name)
     return factors, order
 
 
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Orthonormal columns q and upper triangular r with q r = input."""
+    """Return orthonormal columns q and upper triangular r with q r = input."""
     q, r = apply_tuple_op("Qr", input, full_matrices=full_matrices, name=name)
     return q, r
 
 
 def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices."""
+    """Return eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices."""
     e, v = apply_tuple_op("SelfAdjointEigV2", tensor, compute_v=True, name=name)
     return e, v
 
 
 def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
-    """Eigenvalues, ascending, of Hermitian matrices."""
+    """Return the eigenvalues, ascending, of Hermitian matrices."""
     return apply_tuple_op("SelfAdjointEigV2", tensor, compute_v=False, name=name)[0]
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Singular values, descending, and with `compute_uv` the singular vectors: (s, u, v) with u diag(s) v' = tensor."""
+    """Return singular values, descending, and with `compute_uv` the singular vectors: (s, u, v) with u diag(s) v' = tensor."""
     s, u, v = apply_tuple_op("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     real = apply_op("Real", s, Tout=s.dtype.real_dtype) if s.dtype.is_complex else s
     return (real, u, v) if compute_uv else real

@@ -1,7 +1,7 @@
-"""Einsum: sums of products by labels of dimensions, of one tensor or two.
+"""Einsum: sums of products over labelled dimensions of one or two tensors (Einstein summation).
 
-A label that occurs twice in one operand takes the diagonal; twice in the result it puts the values on a diagonal of zeros.
-`...` stands for dimensions without labels, which broadcast.
+A label that occurs twice in an operand selects a diagonal; twice in the result, it places the values on a diagonal of zeros.
+`...` stands for unlabelled dimensions, which broadcast.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from aioexec.ops.linalg.products import BODIES, bind_product
 from aioexec.shapes import Dims
 from aioexec.text_cache import cached_by_text
 
-_TERM = re.compile(r"[A-Za-z]*+(\.\.\.[A-Za-z]*+)?")  # possessive: in linear time
+_TERM = re.compile(r"[A-Za-z]*+(\.\.\.[A-Za-z]*+)?")  # possessive quantifiers: linear time
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """The labels of each operand and of the result, `...` among them."""
+    """The labels of each operand and of the result, including `...`."""
 
     inputs: tuple[str, ...]
     output: str
@@ -50,7 +50,7 @@ class Equation:
     def dims(
         self, given: Sequence[tuple[int | None, ...]]
     ) -> tuple[dict[str, int | None], tuple[int | None, ...]]:
-        """The size of each label, and the dimensions without labels.
+        """Return the size of each label, and the unlabelled dimensions.
 
         Raises:
             GraphValueError: the operands do not fit the equation or each other.
@@ -69,10 +69,10 @@ class Equation:
 
 
 def spread(term: str, rank: int) -> tuple[list[str], int]:
-    """A name for each dimension of an operand (longer than a letter for those of `...`), and how many have no label.
+    """Return a name for each dimension of an operand ("...k" for unlabelled ones), and the number of unlabelled ones.
 
     Raises:
-        GraphValueError: the operand has not as many dimensions as its term.
+        GraphValueError: the rank of the operand does not fit its term.
     """
     before, dots, after = term.partition("...")
     extra = rank - len(before) - len(after)
@@ -85,10 +85,10 @@ def spread(term: str, rank: int) -> tuple[list[str], int]:
 
 @cached_by_text(1024)
 def parsed(text: str) -> Equation:
-    """Read an equation.
+    """Parse an equation.
 
     Raises:
-        GraphValueError: it is none, or has labels in the result that no operand has.
+        GraphValueError: the text is malformed, or a label of the result is in no operand.
     """
     left, arrow, output = text.replace(" ", "").partition("->")
     terms = tuple(left.split(","))
@@ -114,7 +114,7 @@ def _shape(context: ShapeContext) -> Sequence[Dims]:
     if any(
         dims is None and "..." in term for dims, term in zip(context.inputs, equation.inputs, strict=True)
     ):
-        return [None]  # of no known rank, since what has no label goes to the result
+        return [None]  # the unlabelled dimensions make the rank unknown
     given = [
         (None,) * len(t) if d is None else d for d, t in zip(context.inputs, equation.inputs, strict=True)
     ]
@@ -154,7 +154,7 @@ def _kernel(context: KernelContext) -> Compute:
 
 
 def _inflated(x: Array, once: str, output: str, sizes: Any, rest: Any) -> Array:
-    """Put values on the diagonals of zeros that a label repeated in the result stands for; `rest` comes first in x."""
+    """Place values on the diagonals that labels repeated in the result stand for; the dimensions `rest` come first in x."""
     before, dots, after = output.partition("...")
     shape = (*(sizes[name] for name in before), *(rest if dots else ()), *(sizes[name] for name in after))
     result = np.zeros(shape, x.dtype)
@@ -169,7 +169,7 @@ def _inflated(x: Array, once: str, output: str, sizes: Any, rest: Any) -> Array:
 
 
 def _operand_gradient(op: Operation, dy: Tensor, position: int) -> Tensor:
-    """The result's gradient times the other operand, summed over what only they have; then laid out as the operand."""
+    """Return the einsum of dy and the other operand, summed over labels not in this operand, in the layout of this operand."""
     equation, x = parsed(op.attrs["equation"]), op.inputs[position]
     others = [conjugate(each) for k, each in enumerate(op.inputs) if k != position]
     term, around = equation.inputs[position], [t for k, t in enumerate(equation.inputs) if k != position]
@@ -201,7 +201,7 @@ def _vector(values: Sequence[int]) -> Tensor:
 
 
 def _same_rest(equation: Equation, op: Operation, x: Tensor, term: str) -> bool:
-    """Whether the operand's dimensions without labels are known to be the result's."""
+    """Return whether the operand's unlabelled dimensions are statically equal to the result's."""
     if "..." not in equation.output:
         return True
     if any(each.dims is None for each in op.inputs) or "..." not in term:
@@ -213,7 +213,7 @@ def _same_rest(equation: Equation, op: Operation, x: Tensor, term: str) -> bool:
 
 
 def _summed_rest(total: Tensor, x: Tensor, term: str, kept: str, dots: bool) -> Tensor:
-    """Sum over the dimensions without labels that the operand has not, or that were broadcast; they come first."""
+    """Sum over unlabelled dimensions that were broadcast or that the operand lacks; they come first in `total`."""
     if not dots:
         return total
     if x.dims is None:
@@ -241,7 +241,7 @@ class Matrices:
 
 
 def as_matrices(equation: Equation) -> Matrices | None:
-    """None where it is none: one operand, labels repeated, or summed in one operand alone."""
+    """Return the equation as matrix products; None for one operand, repeated labels, or a label summed in one operand only."""
     if len(equation.inputs) != 2 or "." in "".join((*equation.inputs, equation.output)):
         return None
     x, y, out = *equation.inputs, equation.output
@@ -258,7 +258,7 @@ def as_matrices(equation: Equation) -> Matrices | None:
 
 
 def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    """Each operand as a batch of matrices, copied into that order where it lies in another; the product likewise."""
+    """Bind matrix products, with transposing copies of operands and result whose dimensions have another order."""
     equation = parsed(attrs["equation"])
     found = as_matrices(equation)
     (output,) = outputs
@@ -291,7 +291,7 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
 
 
 class _Layout:
-    """Where operands lie as matrices. Changing: `rows`, the copies so far; `scratch`, the bytes of the places they go to."""
+    """Arranges operands as matrices. Changing: `rows`, the copies so far; `scratch`, the sizes of their targets in bytes."""
 
     def __init__(self, sizes: dict[str, int], dtype: np.dtype[Any]) -> None:
         self.sizes = sizes
@@ -307,7 +307,7 @@ class _Layout:
         return Operand("scratch", len(self.scratch) - 1)
 
     def operand(self, index: int, term: str, wanted: str, flipped: str) -> tuple[Operand, bool]:
-        """Where an operand lies in the order wanted, or in the flipped one."""
+        """Return the operand in the wanted or the flipped order, and whether it is flipped; copy it if it has neither."""
         source = Operand("input", index)
         if term in (wanted, flipped):
             return source, term != wanted
@@ -316,7 +316,7 @@ class _Layout:
         return target, False
 
     def moved(self, source: Operand, term: str, wanted: str, target: Operand) -> list[Launch]:
-        """A copy with the dimensions in another order."""
+        """Return the launches of a copy with the dimensions in another order."""
         item = self.dtype.itemsize
         strides = dict(zip(term, c_strides(tuple(self.sizes[label] for label in term), item), strict=True))
         shape = tuple(self.sizes[label] for label in wanted)
@@ -338,9 +338,9 @@ register(
 
 
 def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
-    """The sums of products of an equation such as "ij,jk->ik"; without "->" over the labels that repeat.
+    """Sum products by an equation such as "ij,jk->ik"; without "->", repeated labels are summed.
 
-    Several operands are multiplied one after the other.
+    More than two operands are multiplied in sequence.
 
     Raises:
         GraphValueError: the operands do not fit the equation.

@@ -1,4 +1,4 @@
-"""Linear equations: inverses, determinants, solutions exact and by least squares, for batches of matrices."""
+"""Inverses, determinants, and solvers of linear equations, exact or by least squares, for batches of matrices."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _batch(context: ShapeContext) -> Dims:
 
 
 def _spread(values: Tensor) -> Tensor:
-    """A number for each matrix, broadcast over it."""
+    """Broadcast one number per matrix to the shape of the matrices."""
     last = convert_to_tensor(-1, dtypes.int32)
     return apply_op("ExpandDims", apply_op("ExpandDims", values, last), last)
 
@@ -143,7 +143,7 @@ register(
 
 
 def _substituted(matrix: Array, rhs: Array, lower: bool) -> Array:
-    """The solution row by row; a zero on the diagonal divides."""
+    """Solve row by row by substitution; a zero on the diagonal yields infinity or NaN."""
     size = matrix.shape[-1]
     batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     x = np.array(np.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
@@ -222,7 +222,7 @@ def _least_squares(context: KernelContext) -> Compute:
 
 
 def _least_squares_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """Of the regularised solution by normal equations, whichever way it was found."""
+    """Return the gradient of the regularised solution by normal equations, for both ways of solving."""
     matrix, rhs, regularizer = op.inputs
     (x,) = op.outputs
     dims = matrix.dims
@@ -257,23 +257,23 @@ register(
 
 
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverses of square matrices, or of their adjoints."""
+    """Return the inverses of square matrices, or of their adjoints."""
     return apply_op("MatrixInverse", input, adjoint=adjoint, name=name)
 
 
 def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
-    """The determinants of square matrices."""
+    """Return the determinants of square matrices."""
     return apply_op("MatrixDeterminant", input, name=name)
 
 
 def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The signs of the determinants, and the logarithms of their absolute values."""
+    """Return the signs of the determinants, and the logarithms of their absolute values."""
     sign, logarithm = apply_tuple_op("LogMatrixDeterminant", input, name=name)
     return sign, logarithm
 
 
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
-    """The logarithms of the determinants of Hermitian positive definite matrices."""
+    """Return the logarithms of the determinants of Hermitian positive definite matrices."""
     diagonal = apply_op("MatrixDiagPart", apply_op("Cholesky", convert_to_tensor(matrix)))
     real = apply_op("Real", diagonal) if diagonal.dtype.is_complex else diagonal
     total = apply_op("Sum", apply_op("Log", real), convert_to_tensor([-1], dtypes.int32))
@@ -281,19 +281,19 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The x in matrix x = rhs."""
+    """Solve matrix x = rhs."""
     return apply_op("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The x in matrix x = rhs, where only one triangle of `matrix` is looked at."""
+    """Solve matrix x = rhs for triangular matrices; the other triangle is not read."""
     return apply_op("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
-    """The x in A x = rhs, given the Cholesky factor of A."""
+    """Solve A x = rhs, given the Cholesky factor of A."""
     half = matrix_triangular_solve(chol, rhs, adjoint=False, lower=True)
     return matrix_triangular_solve(chol, half, adjoint=True, lower=True, name=name)
 
@@ -301,6 +301,6 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 def matrix_solve_ls(
     matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """The x for which matrix x is nearest to rhs, the shortest of them; `fast` by normal equations."""
+    """Solve matrix x = rhs by least squares, with minimum norm; `fast` uses normal equations."""
     strength = convert_to_tensor(l2_regularizer, dtypes.float64)
     return apply_op("MatrixSolveLs", matrix, rhs, strength, fast=fast, name=name)

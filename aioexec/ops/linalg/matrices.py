@@ -1,4 +1,4 @@
-"""What the families of square and tall matrices share: shapes, kernels over batches, products and inverses in gradients."""
+"""Shared by ops on matrices: shape rules, kernels over batches, products and inverses for gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aioexec.shapes import Dims
 
 
 def square_dims(dims: Dims) -> Dims:
-    """The shape of a batch of square matrices."""
+    """Shape rule: a batch of square matrices."""
     dims = shapes.with_rank_at_least(dims, 2)
     if dims is None:
         return None
@@ -31,7 +31,7 @@ def square_dims(dims: Dims) -> Dims:
 
 
 def solution_dims(matrix: Dims, rhs: Dims, *, square: bool, broadcasts: bool = False) -> Dims:
-    """The shape of the x in matrix x = rhs."""
+    """Return the shape of x in matrix x = rhs."""
     matrix = square_dims(matrix) if square else shapes.with_rank_at_least(matrix, 2)
     rhs = shapes.with_rank_at_least(rhs, 2)
     if broadcasts and (matrix is None or rhs is None):
@@ -52,7 +52,7 @@ def solution_dims(matrix: Dims, rhs: Dims, *, square: bool, broadcasts: bool = F
 
 
 def check_matrices(*arrays: Array, square: bool = False) -> None:
-    """Raise InvalidArgumentError unless all are batches of matrices, with `square` the first of square ones."""
+    """Raise InvalidArgumentError unless all inputs are batches of matrices, with `square` the first of square ones."""
     for array in arrays:
         if array.ndim < 2:
             raise InvalidArgumentError(f"Input tensor must have rank >= 2, got shape {shown(array.shape)}")
@@ -61,7 +61,7 @@ def check_matrices(*arrays: Array, square: bool = False) -> None:
 
 
 def check_equations(matrix: Array, rhs: Array, *, square: bool, broadcasts: bool = False) -> None:
-    """Raise InvalidArgumentError unless matrix x = rhs are equations."""
+    """Raise InvalidArgumentError unless the shapes of matrix x = rhs fit."""
     check_matrices(matrix, rhs, square=square)
     try:
         solution_dims(matrix.shape, rhs.shape, square=square, broadcasts=broadcasts)
@@ -72,7 +72,7 @@ def check_equations(matrix: Array, rhs: Array, *, square: bool, broadcasts: bool
 
 
 def wide(compute: Compute) -> Compute:
-    """LAPACK has no 16-bit floats: these are computed in float32, each result rounded."""
+    """Compute 16-bit floats, which LAPACK lacks, in float32 and round the results."""
 
     def computed(*inputs: Array) -> Any:
         dtype = inputs[0].dtype
@@ -87,7 +87,7 @@ def wide(compute: Compute) -> Compute:
 
 
 def each_matrix(function: Callable[[Array], Array], x: Array) -> Array:
-    """A function of one matrix that gives one of its shape, over a batch."""
+    """Apply a function of one matrix, which keeps its shape, to a batch."""
     result = np.empty(x.shape, x.dtype)
     for index in np.ndindex(x.shape[:-2]):
         check_cancelled()
@@ -96,7 +96,7 @@ def each_matrix(function: Callable[[Array], Array], x: Array) -> Array:
 
 
 def adjoint(x: Array) -> Array:
-    """The conjugate transposes."""
+    """Return the conjugate transposes."""
     turned = np.swapaxes(x, -1, -2)
     return np.conj(turned) if x.dtype.kind == "c" else turned
 
@@ -109,7 +109,7 @@ def product(x: Tensor, y: Tensor, adj_x: bool = False, adj_y: bool = False) -> T
 
 
 def turned(x: Tensor) -> Tensor:
-    """The conjugate transposes, of matrices of any batch."""
+    """Return the conjugate transposes of a batch of matrices."""
     if x.dims is not None:
         order: Any = convert_to_tensor(
             np.array([*range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2], np.int32)
@@ -122,7 +122,7 @@ def turned(x: Tensor) -> Tensor:
 
 
 def column_scale(x: Tensor, scale: Tensor) -> Tensor:
-    """x diag(scale)."""
+    """Return x diag(scale)."""
     return x * apply_op("ExpandDims", scale, convert_to_tensor(-2, dtypes.int32))
 
 
@@ -133,11 +133,11 @@ def band(x: Tensor, lower: int, upper: int) -> Tensor:
 
 
 def lower_half(x: Tensor) -> Tensor:
-    """The lower triangle with half the diagonal."""
+    """Return the lower triangle, with the diagonal halved."""
     lower = band(x, -1, 0)
     return apply_op("MatrixSetDiag", lower, 0.5 * apply_op("MatrixDiagPart", lower))
 
 
 def identity_like(x: Tensor) -> Tensor:
-    """Identity matrices in the place of square ones."""
+    """Return identity matrices of the shape of `x`."""
     return apply_op("MatrixDiag", apply_op("OnesLike", apply_op("MatrixDiagPart", x)))

@@ -1,9 +1,9 @@
-"""Diagonals of matrices: taken out, put in, made into matrices, and bands around them.
+"""Diagonals of matrices: extraction, replacement, construction of matrices, and bands.
 
-A batch of diagonals between `k[0]` and `k[1]` (0 the main one, above it positive) lies in the rows of a matrix, the highest one
-first, each padded to the longest; `align` says on which side: its first word is for the diagonals above the main one, its
-second for those below. Of one diagonal the row is a vector. The first versions of the ops have the main diagonal alone,
-the second put padding on the right.
+The diagonals from k[0] to k[1] (0 is the main one, positive ones are above it) are stored as rows of a matrix, highest first,
+padded to the longest one; a single diagonal is a vector. `align` names the side of the content: its first word for the
+diagonals above and including the main one, its second for those below. V1 of the ops knows the main diagonal only; V2 pads on
+the right.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALIGN = "align:string{LEFT_RIGHT|RIGHT_LEFT|LEFT_LEFT|RIGHT_RIGHT}='RIGHT_LEFT'
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The diagonals from `lower` to `upper` of matrices of `rows` by `columns`."""
+    """The diagonals from `lower` to `upper` of matrices of `rows` × `columns`."""
 
     lower: int
     upper: int
@@ -47,7 +47,7 @@ class Band:
         return min(self.rows + min(self.upper, 0), self.columns - max(self.lower, 0))
 
     def places(self, align: str) -> Iterator[tuple[int, slice, Array, Array]]:
-        """Of each diagonal: which row it lies in and where in it, and the rows and columns of its elements in the matrix."""
+        """Yield for each diagonal: its row and slice in the stored form, and the row and column indices in the matrix."""
         above, below = align.split("_")
         for index, k in enumerate(range(self.upper, self.lower - 1, -1)):
             length = min(self.rows + min(k, 0), self.columns - max(k, 0))
@@ -57,10 +57,10 @@ class Band:
 
 
 def limits(k: Array) -> tuple[int, int]:
-    """The lowest and the highest diagonal of an argument `k`: a scalar, or one or two numbers.
+    """Return the lowest and highest diagonal of an argument `k`: a scalar, or one or two numbers.
 
     Raises:
-        GraphValueError: it is neither, or the first number is the greater one.
+        GraphValueError: the shape is different, or the first number is greater.
     """
     flat = k.reshape(-1).tolist()
     if k.ndim > 1 or not 1 <= len(flat) <= 2:
@@ -76,10 +76,10 @@ def limits(k: Array) -> tuple[int, int]:
 
 
 def band_of(lower: int, upper: int, rows: int, columns: int) -> Band:
-    """The band, checked against the matrix: each limit must be one of its diagonals (0 of an empty one too).
+    """Return the band, checked against the matrix: each limit must be one of its diagonals, or 0.
 
     Raises:
-        GraphValueError: they are not.
+        GraphValueError: a limit is out of range.
     """
     for what, k in (("lower", lower), ("upper", upper)):
         if not (-rows < k < columns or k == 0):
@@ -99,7 +99,7 @@ def _k(context: ShapeContext, position: int) -> tuple[int, int] | None:
 
 
 def _part_shape(context: ShapeContext) -> Sequence[Dims]:
-    """Of matrices, their diagonals."""
+    """Shape rule: the diagonals of matrices."""
     dims = shapes.with_rank_at_least(context.inputs[0], 2)
     if len(context.inputs) > 2:
         shapes.with_rank(context.inputs[2], 0)
@@ -152,7 +152,7 @@ def _check_matrices(x: Array) -> None:
 
 
 def _set_shape(context: ShapeContext) -> Sequence[Dims]:
-    """Matrices with other diagonals."""
+    """Shape rule: matrices with replaced diagonals."""
     dims = shapes.with_rank_at_least(context.inputs[0], 2)
     diagonal = shapes.with_rank_at_least(context.inputs[1], 1)
     k = _k(context, 2) if len(context.inputs) > 2 else (0, 0)
@@ -198,7 +198,7 @@ def _number(value: Array | None) -> int:
 
 
 def _matrix_size(length: int, k: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
-    """The size of matrices with these diagonals: as given, else the least possible.
+    """Return the size of matrices with these diagonals: the given one, else the minimum.
 
     Raises:
         GraphValueError: the given size does not fit the diagonals.
@@ -218,7 +218,7 @@ def _matrix_size(length: int, k: tuple[int, int], rows: int, columns: int) -> tu
 
 
 def _diag_shape(context: ShapeContext) -> Sequence[Dims]:
-    """Of diagonals, matrices that have them."""
+    """Shape rule: matrices built from diagonals."""
     dims = shapes.with_rank_at_least(context.inputs[0], 1)
     if len(context.inputs) == 1:
         return [None if dims is None else (*dims, dims[-1])]
@@ -261,7 +261,7 @@ def _diag_kernel(context: KernelContext) -> Compute:
         if padding is not None and padding.ndim:
             raise InvalidArgumentError(f"padding_value must be a scalar, got shape {shown(padding.shape)}")
         size = _matrix_size(diagonal.shape[-1], (lower, upper), _number(rows), _number(columns))
-        band = Band(lower, upper, *size)  # diagonals outside of the matrix are left out
+        band = Band(lower, upper, *size)  # diagonals outside of the matrix are dropped
         result = np.full((*diagonal.shape[:-2], *size), _scalar(padding), diagonal.dtype)
         for row, place, where_rows, where_columns in band.places(align):
             result[..., where_rows, where_columns] = diagonal[..., row, place]
@@ -275,7 +275,7 @@ def _zero(like: Tensor) -> Tensor:
 
 
 def _part(op: Operation, dy: Tensor, k: Sequence[Tensor]) -> Tensor:
-    """The diagonals of a gradient that belong to those the op put in."""
+    """Return the gradient of the diagonals that the op inserts."""
     version = op.type[-2:] if op.type[-2:] in ("V2", "V3") else ""
     if not version:
         return apply_op("MatrixDiagPart", dy)
@@ -291,7 +291,7 @@ def _diag_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 
 def _part_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """Zero but for the diagonals; a new matrix where its size is known, else one set into zeros."""
+    """Return zeros except for the diagonals: a new matrix if its size is static, else zeros with replaced diagonals."""
     x, rest = op.inputs[0], [None] * (len(op.inputs) - 1)
     if not rest:
         return [apply_op("MatrixSetDiag", apply_op("ZerosLike", x), dy)]
@@ -388,7 +388,7 @@ def _tensor_diag(diagonal: Array) -> Array:
 
 
 def _half(dims: Dims) -> Dims:
-    """The shape of the diagonal of a tensor whose shape is that of the diagonal twice."""
+    """Return the first half of a shape that consists of two equal halves."""
     if dims is None:
         return None
     if not dims or len(dims) % 2:
@@ -435,7 +435,7 @@ def matrix_diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with these diagonals (see the module) and `padding_value` elsewhere."""
+    """Build matrices with these diagonals (see the module) and `padding_value` elsewhere."""
     tensor = convert_to_tensor(diagonal)
     padding = convert_to_tensor(padding_value, tensor.dtype.base_dtype)
     return apply_op("MatrixDiagV3", tensor, k, num_rows, num_cols, padding, align=align, name=name)
@@ -444,7 +444,7 @@ def matrix_diag(
 def matrix_diag_part(
     input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """The diagonals of matrices (see the module)."""
+    """Return the diagonals of matrices (see the module)."""
     tensor = convert_to_tensor(input)
     padding = convert_to_tensor(padding_value, tensor.dtype.base_dtype)
     return apply_op("MatrixDiagPartV3", tensor, k, padding, align=align, name=name)
@@ -453,27 +453,27 @@ def matrix_diag_part(
 def matrix_set_diag(
     input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Matrices with other diagonals (see the module)."""
+    """Replace the diagonals of matrices (see the module)."""
     return apply_op("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
 
 
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """Matrices but for what is beyond so many diagonals below and above the main one (negative: all), which is 0."""
+    """Set matrices to 0 but for `num_lower` diagonals below and `num_upper` above the main one (negative: all), and itself."""
     return apply_op("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
 def diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """A tensor of twice the rank that has this diagonal and is 0 elsewhere."""
+    """Build a tensor of twice the rank with this diagonal, 0 elsewhere."""
     return apply_op("Diag", diagonal, name=name)
 
 
 def diag_part(input: Any, name: str | None = None) -> Tensor:
-    """The diagonal of a tensor whose shape is that of the diagonal twice."""
+    """Return the diagonal of a tensor whose shape consists of two equal halves."""
     return apply_op("DiagPart", input, name=name)
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:
-    """The sums of the main diagonals of matrices."""
+    """Return the sums of the main diagonals of matrices."""
     diagonal = apply_op("MatrixDiagPart", convert_to_tensor(x))
     return apply_op("Sum", diagonal, convert_to_tensor([-1], dtypes.int32), name=name)
 
@@ -485,7 +485,7 @@ def eye(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Identity matrices, one for each place of a batch; square unless a number of columns is given."""
+    """Create identity matrices, one per batch element; `num_columns` defaults to `num_rows`."""
     columns = num_rows if num_columns is None else num_columns
     with op_scope(name, "eye", num_rows, columns, batch_shape) as scope:
         rows, columns = (convert_to_tensor(size, dtypes.int32) for size in (num_rows, columns))

@@ -1,4 +1,4 @@
-"""Functions of square matrices: exponential, logarithm and square root. SciPy computes them, one matrix at a time."""
+"""Functions of square matrices: exponential, logarithm and square root, computed by SciPy one matrix at a time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from aioexec.ops.common.elementwise import Array
 from aioexec.ops.linalg.matrices import check_matrices, each_matrix, square_dims, turned, wide
 
 _MOST_CALLS = {"_sqrtm_triu": 128}
-"""Square roots that `logm` may take: it takes them until they come near to the identity, which after an overflow is never."""
+"""Square roots after which `logm` is stopped: it iterates until they approach the identity, after an overflow endlessly."""
 
 
 def _by_scipy(name: str) -> Compute:
-    """A function of `scipy.linalg`; NaN for a matrix that is not finite, or whose value is not of its dtype."""
+    """Return a function of `scipy.linalg`; NaN for matrices that are not finite, and for complex results of real matrices."""
 
     def compute(x: Array) -> Array:
         check_matrices(x, square=True)
@@ -38,7 +38,7 @@ def _by_scipy(name: str) -> Compute:
             except OpError:
                 raise
             except Exception as error:
-                if name == "logm":  # a root overflowed, or there were too many
+                if name == "logm":  # a square root overflowed, or the bound was reached
                     return np.full_like(matrix, complex(np.nan, np.nan))
                 raise InvalidArgumentError(f"Input matrix: {error}") from None
             if value.dtype.kind == "c" and matrix.dtype.kind != "c":
@@ -51,9 +51,9 @@ def _by_scipy(name: str) -> Compute:
 
 
 def _root_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
-    """dx solves Y' dx + dx Y' = dy, with Y' the transposed root: as one system of equations for all its elements.
+    """Solve Y' dx + dx Y' = dy (a Sylvester equation) for dx as one linear system; Y' is the transposed root.
 
-    Of a complex matrix that is not the conjugate it should be, but it is TensorFlow's.
+    For complex matrices Y' should be conjugated; as in TensorFlow, it is not.
     """
     dims = op.inputs[0].dims
     if dims is None or dims[-1] is None:
@@ -94,15 +94,15 @@ for _name, _types, _function, _gradient in (
 
 
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
-    """The exponentials of square matrices."""
+    """Return the exponentials of square matrices."""
     return apply_op("MatrixExponential", input, name=name)
 
 
 def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
-    """The principal logarithms of complex square matrices."""
+    """Return the principal logarithms of complex square matrices."""
     return apply_op("MatrixLogarithm", input, name=name)
 
 
 def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
-    """The principal square roots of square matrices."""
+    """Return the principal square roots of square matrices."""
     return apply_op("MatrixSquareRoot", input, name=name)

@@ -1,4 +1,4 @@
-"""What Python's operators do on tensors: the table the package puts into `graph.operators.OPERATORS`."""
+"""Python's operators on tensors: the table that the package puts into `graph.operators.OPERATORS`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aioexec.ops.math import arithmetic, comparison, math_functions
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A binary operator whose node is called `name`."""
+    """Return a binary operator whose node is called `name`."""
     return lambda x, y: function(x, y, name=name)
 
 
 def _getitem(tensor: Any, key: Any) -> Any:
-    """`tensor[key]`: a bool tensor selects, anything else cuts."""
+    """Implement `tensor[key]`: boolean_mask for a bool tensor, else a slice."""
     if symbolic_dtype(key) == dtypes.bool_:
         return gathering.boolean_mask(tensor, key)
     return slicing.getitem(tensor, key)

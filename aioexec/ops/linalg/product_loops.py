@@ -1,4 +1,4 @@
-"""Loop bodies of matrix products: products in tiles, and our own loop for vectors, which is as fast as memory is."""
+"""Loop bodies of matrix products: tiled products, and loops for vectors, which run at memory bandwidth."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from aioexec.graph.kernels.loop_language import Pointer, gemm, hand_over, large_
 from aioexec.ops.common.epilogue_loops import finish
 
 STRIP = 512
-"""Columns of a row-vector product that are accumulated together, so that they stay in the first-level cache."""
+"""Columns of a row-vector product that are accumulated together, so that they stay in the L1 cache."""
 
 MOST_TERMS = 128
-"""Terms of a product that is handed over."""
+"""Upper bound for the inner dimension of a product that an elementwise kernel consumes directly."""
 
 IN_TILES, LARGE, ROWS, COLUMN = range(4)
-"""How a product is made: in tiles; as `large_gemm` does; row by row; its one column at once. Shares of a product are made as
-all of it would be."""
+"""How a product is computed: in tiles; by `large_gemm`; row by row; its only column at once. Shares of a product are computed
+as the whole would be.
+"""
 
 
 def matmul_real(

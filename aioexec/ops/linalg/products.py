@@ -1,4 +1,4 @@
-"""Products of matrices and of batches of them."""
+"""Matrix products, single and batched, and their gradients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Array = np.ndarray[Any, Any]
 def product_dims(
     x: tuple[int | None, ...], y: tuple[int | None, ...], flip_x: bool, flip_y: bool
 ) -> tuple[int | None, ...]:
-    """The last two dimensions of a product."""
+    """Return the last two dimensions of a product."""
     rows, inner_x = (x[-1], x[-2]) if flip_x else (x[-2], x[-1])
     inner_y, columns = (y[-1], y[-2]) if flip_y else (y[-2], y[-1])
     if not shapes.compatible((inner_x,), (inner_y,)):
@@ -78,7 +78,7 @@ def equal_batch_dims(context: ShapeContext) -> Sequence[Dims]:
 
 
 def multiply(x: Array, y: Array) -> Array:
-    """Matrix products in the dtype of the operands; 16-bit floats in float32."""
+    """Multiply matrices in the dtype of the operands; 16-bit floats in float32."""
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
         wide = np.matmul(x.astype(np.float32), y.astype(np.float32))
         return np.asarray(wide.astype(x.dtype))
@@ -151,19 +151,19 @@ BODIES = {
 }
 _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
 _NO_BIAS = Operand("input", 1)
-"""In the place of a bias, unread."""
+"""A placeholder for the bias operand, which is not read."""
 MOST_LAUNCHES = 64
 LARGE = 2**28
-"""Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
+"""Multiply-adds from which BLAS (if it has kernels for the processor) is faster, because it also packs the left matrix."""
 LARGE_SHARE = 8
-"""Tiles of columns or rows of a share that BLAS makes: 256, or 336."""
+"""Tiles of columns (256) or rows (336) in a share that BLAS computes."""
 LEAST_COLUMNS = 128
 FAR, FAR_COST = 2**19, 0.045
-"""Bytes of a matrix from which on a step finds it in a far cache only, and nanoseconds a byte takes from there."""
+"""Bytes of a matrix from which a step loads it from the L3 cache or memory, and nanoseconds per byte loaded from there."""
 LARGE_PRODUCT = 2**18
-"""Bytes of a product from which on it is worth a kernel of its own that it need not be written."""
+"""Bytes of a product from which fusing it with its consumer, so that it is not written, pays off."""
 MOST_OPERANDS = 15
-"""Of an elementwise kernel that a product is handed over to: no optimizer has more."""
+"""Upper bound for the operands of the elementwise kernel that consumes a product; no optimizer has more."""
 
 
 def bind_product(
@@ -173,9 +173,9 @@ def bind_product(
     outputs: Sequence[Spec],
     operands: tuple[Operand, ...] = _OPERANDS,
 ) -> Launches | None:
-    """A loop over a batch has two levels; what broadcasts in a more involved way takes several launches.
+    """Bind a matrix product. A launch loops over two batch dimensions; others, unless they collapse, take several launches.
 
-    `operands` are where the factors and the product lie.
+    `operands` are the locations of the factors and the product.
     """
     x, y = inputs
     out = outputs[0]
@@ -216,7 +216,7 @@ def bind_product(
 
 
 def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None:
-    """How a product may be handed over as it is made, if that pays; it is shared by rows, whose elements lie side by side."""
+    """Return how an elementwise kernel can consume the product, if that pays off; the work is shared by rows."""
     _, flip_x, _, m, n, k = words[:6]
     lda, ldb, _ = words[12:15]
     if dtype.kind != "f" or k > loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_PRODUCT:
@@ -227,7 +227,7 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
 
 
 def way_of(flip_x: bool, m: int, n: int, k: int) -> int:
-    """How the loop makes a product of floats."""
+    """Return how the loop computes a product of floats."""
     if n == 1:
         return loops.COLUMN
     if m == 1:
@@ -243,19 +243,19 @@ def cost_of(dtype: np.dtype[Any], how: int, count: int, m: int, n: int, k: int) 
 
 
 def element_cost(dtype: np.dtype[Any], how: int) -> float:
-    """Nanoseconds of a term of a sum: of vectors, what it takes to read the matrix."""
+    """Return the nanoseconds of a multiply-add; for vectors, the time to load a matrix element."""
     if dtype.kind != "f":
         return 0.05
     return (0.05 if how in (loops.ROWS, loops.COLUMN) else 0.02) * dtype.itemsize / 4
 
 
 def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:
-    """How workers share a product: by columns, where each then copies its own; by rows if those are few, or if the left matrix
-    is transposed and no smaller, which then is copied.
+    """Return how workers share a product: by columns, each of which packs its own part of the right matrix; by rows if columns
+    are few, or if the left matrix is transposed and at least as large, and is then packed.
 
-    A sum is never divided, so the bits of what is made in tiles do not depend on how many workers there are; those of what BLAS
-    makes may, since it treats the last columns of a share in another way, and copies the other matrix for each. Whole tiles of
-    any processor, and more rows than our loop for vectors would take. The last operand is a bias.
+    Sums are never divided, so tiled results do not depend on the number of workers; those of BLAS may, since BLAS treats the
+    last columns of a share differently and packs the other matrix for each share. Shares are multiples of the tiles of every
+    processor, and exceed the rows that the vector loop takes. The last operand is a bias.
     """
     how, m, n = words[0], *words[3:5]
     lda, ldb, ldc = words[12:15]
@@ -266,7 +266,7 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:
-    """How many elements apart the matrices of an operand are along each dimension of the batch; 0 where it broadcasts."""
+    """Return the stride in elements between an operand's matrices along each batch dimension; 0 where it broadcasts."""
     own = (1,) * (len(batch) - len(shape) + 2) + shape[:-2]
     step, steps = shape[-2] * shape[-1], []
     for dim, wide in zip(reversed(own), reversed(batch), strict=True):
@@ -283,7 +283,7 @@ def places_of(
     size: int,
     itemsize: int,
 ) -> Iterator[tuple[Operand, ...]]:
-    """The operands of each launch."""
+    """Yield the operands of each launch."""
     for number, index in enumerate(itertools.product(*map(range, outer))):
         begins = (
             sum(i * step for i, step in zip(index, step_x, strict=False)),
@@ -315,7 +315,7 @@ def matmul_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:
 def operand_gradients(
     op_type: str, first: str, second: str, op: Operation, a: Tensor, b: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of op(a) @ op(b), each a product that needs no transposition of its own."""
+    """Return the gradients of op(a) @ op(b) as products without extra transpositions."""
 
     def product(x: Tensor, y: Tensor, flip_x: bool, flip_y: bool) -> Tensor:
         flips: dict[str, Any] = {first: flip_x, second: flip_y}
@@ -384,7 +384,7 @@ def bind_mixed(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 
 def mixed_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
-    """As of operands that were cast to the dtype of the product first."""
+    """As `operand_gradients`, for operands that are cast to the dtype of the product."""
     wanted = dy.dtype.base_dtype
     x, y = (apply_op("Cast", each, DstT=wanted) for each in op.inputs)
     flips = {name: op.attrs[name] for name in ("adj_x", "adj_y")}
@@ -441,7 +441,7 @@ register(
 
 
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
-    """The cross products of vectors of three numbers along the last dimension."""
+    """Return the cross products of 3-vectors along the last dimension."""
     return apply_op("Cross", a, b, name=name)
 
 
@@ -456,15 +456,15 @@ def matmul(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product of the last two dimensions; those before are a batch and broadcast.
+    """Multiply the matrices in the last two dimensions; leading dimensions are a batch and broadcast.
 
     Args:
-        transpose_a, transpose_b: swap the last two dimensions of an operand first.
-        adjoint_a, adjoint_b: swap and conjugate them.
-        a_is_sparse, b_is_sparse: hints, accepted and unused.
+        transpose_a, transpose_b: transpose an operand first.
+        adjoint_a, adjoint_b: conjugate and transpose an operand first.
+        a_is_sparse, b_is_sparse: ignored hints.
 
     Raises:
-        GraphValueError: the inner dimensions differ, or an operand is to be both transposed and adjoint.
+        GraphValueError: the inner dimensions differ, or an operand is both transposed and adjoint.
     """
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise GraphValueError("matmul: only one of transpose and adjoint can be True for an operand")

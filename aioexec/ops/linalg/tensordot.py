@@ -1,4 +1,4 @@
-"""Contraction of two tensors over any of their axes, as one matrix product."""
+"""tensordot: contraction of two tensors over arbitrary axes, as one matrix product."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Sum the products of `a` and `b` over pairs of axes.
 
     Args:
-        axes: a number n: the last n of `a` with the first n of `b`; or a pair of lists (or of ints), the axes of each.
+        axes: n for the last n axes of `a` and the first n of `b`; or a pair of ints or lists, the axes of each.
 
     Raises:
-        GraphValueError: the axes do not fit, or a rank is not known.
+        GraphValueError: the axes do not match, or a rank is unknown.
     """
     with op_scope(name, "Tensordot", a, b) as scope:
         x, y = convert_pair(a, b)
@@ -45,7 +45,7 @@ def rank_of(x: Tensor) -> int:
 
 
 def contracted(axes: Any, x_rank: int, y_rank: int) -> tuple[list[int], list[int]]:
-    """The axes of each operand to sum over, counted from the front."""
+    """Return the axes to sum over of each operand, as non-negative numbers."""
     if isinstance(axes, int | np.integer):
         count = int(axes)
         if not 0 <= count <= min(x_rank, y_rank):
@@ -65,7 +65,7 @@ def contracted(axes: Any, x_rank: int, y_rank: int) -> tuple[list[int], list[int
 
 
 def matrix_of(x: Tensor, axes: Sequence[int], *, contracted_last: bool) -> tuple[Tensor, list[int]]:
-    """The tensor with its free axes as rows (or columns) of a matrix and the others as columns (or rows); the free axes."""
+    """Return the tensor as a matrix whose rows (or columns) are the free axes, and the free axes."""
     rank = rank_of(x)
     free = [axis for axis in range(rank) if axis not in axes]
     order = [*free, *axes] if contracted_last else [*axes, *free]
@@ -78,7 +78,7 @@ def matrix_of(x: Tensor, axes: Sequence[int], *, contracted_last: bool) -> tuple
 
 
 def size_of(x: Tensor, axes: Sequence[int]) -> Tensor:
-    """How many elements the axes have together."""
+    """Return the number of elements along some axes."""
     assert x.dims is not None
     known = [x.dims[axis] for axis in axes]
     if None not in known:
@@ -87,7 +87,7 @@ def size_of(x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def sizes(x: Tensor, axes: Sequence[int]) -> Tensor:
-    """The sizes of some axes as a vector."""
+    """Return the sizes of some axes as a vector."""
     assert x.dims is not None
     known = [x.dims[axis] for axis in axes]
     if None not in known:

@@ -1,1 +1,1 @@
-"""Lookup tables and vocabularies."""
+"""Lookup tables and vocabularies: the ops, and the classes that users create."""

@@ -1,4 +1,4 @@
-"""Lookup tables as users make them: filled once (`HashTable`, `StaticHashTable`) or changed by steps."""
+"""The table classes that users create: initialised once (`HashTable`, `StaticHashTable`), or mutable."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
 from aioexec.ops.control_flow.dependencies import group
-from aioexec.ops.lookup import tables  # noqa: F401  (its rows)
+from aioexec.ops.lookup import tables  # noqa: F401  (registers ops)
 from aioexec.ops.lookup.table_initializers import TableInitializerBase
 
 
 class LookupInterface:
-    """What tables share: keys of one dtype, values of another."""
+    """The interface of tables, which map keys of one dtype to values of another."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype = dt.as_dtype(key_dtype)
@@ -43,11 +43,11 @@ class LookupInterface:
         raise NotImplementedError
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are."""
+        """Return the number of keys."""
         raise NotImplementedError
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of keys; of a SparseTensor of keys, a SparseTensor."""
+        """Return the values of keys; for a SparseTensor of keys, a SparseTensor."""
         raise NotImplementedError
 
     def __getitem__(self, keys: Any) -> Any:
@@ -61,7 +61,7 @@ class LookupInterface:
 
 
 def as_keys(keys: Any, dtype: DType) -> tuple[Tensor, Any]:
-    """The tensor of keys to look up, and what makes the result of its values: a SparseTensor where one was given."""
+    """Return the tensor of keys, and a function that converts their values: to a SparseTensor if one was given."""
     if not is_sparse(keys):
         return convert_to_tensor(keys, dtype, name="keys"), lambda values: values
     sparse = SparseTensor.from_value(keys)
@@ -69,7 +69,7 @@ def as_keys(keys: Any, dtype: DType) -> tuple[Tensor, Any]:
 
 
 class _Table(LookupInterface):
-    """A table behind a handle, with a value for keys that it has not."""
+    """A table with a handle and a default value for missing keys."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Table(LookupInterface):
 
     @property
     def default_value(self) -> Tensor:
-        """The value of keys that are not there."""
+        """The value of missing keys."""
         return self._default_value
 
     @property
@@ -110,7 +110,7 @@ class _Table(LookupInterface):
         return self._found(keys, self._default_value, name)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys, and their values, in any order."""
+        """Return all keys and their values, in unspecified order."""
         graph, handle = get_default_graph(), self._resource_handle
         with (
             graph.name_scope(name or f"{self._name}_lookup_table_export_values"),
@@ -128,7 +128,7 @@ class _Table(LookupInterface):
         return keys, values
 
     _key_rank = 0
-    """Dimensions of a key, in what is exported; there a scalar of a dense table is a vector of one."""
+    """The rank of a key in exports; scalar keys of a dense table are exported as vectors of one element."""
 
     def _found(self, keys: Any, default: Any, name: str | None) -> Any:
         tensor, result_of = as_keys(keys, self._key_dtype)
@@ -146,7 +146,7 @@ class _Table(LookupInterface):
 
 
 class InitializableLookupTableBase(_Table):
-    """A table that is filled once, by `initializer`."""
+    """A table that `initializer` fills once."""
 
     def __init__(
         self, default_value: Any, initializer: TableInitializerBase, shared_name: str | None, name: str
@@ -164,21 +164,21 @@ class InitializableLookupTableBase(_Table):
 
     @property
     def initializer(self) -> Operation:
-        """The operation that fills the table."""
+        """The operation that initialises the table."""
         return self._initializer
 
     @property
     def init(self) -> Operation:
-        """The former name of `initializer`."""
+        """The old name of `initializer`."""
         return self._initializer
 
 
 class StaticHashTable(InitializableLookupTableBase):
-    """A table that is filled once; `tables_initializer` fills all of a graph.
+    """A table that is initialised once; `tables_initializer` initialises all tables of a graph.
 
     Args:
-        initializer: what it is filled from.
-        default_value: of keys that are not there.
+        initializer: a TableInitializerBase: the source of the entries.
+        default_value: value of missing keys.
     """
 
     def __init__(
@@ -193,10 +193,10 @@ class StaticHashTable(InitializableLookupTableBase):
 
 
 class HashTable(InitializableLookupTableBase):
-    """The same under its name of TensorFlow 1.x.
+    """`StaticHashTable` under its name in TensorFlow 1.x.
 
     Args:
-        shared_name: nodes of this name share one table, in all sessions of a container.
+        shared_name: tables of one name are shared by the sessions of a container.
     """
 
     def __init__(
@@ -210,10 +210,10 @@ class HashTable(InitializableLookupTableBase):
 
 
 class _Mutable(_Table):
-    """A table that steps change."""
+    """A table that steps can change."""
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
-        """An operation that sets the values of keys."""
+        """Return an operation that sets the values of keys."""
         tensor = convert_to_tensor(keys, self._key_dtype, name="keys")
         return apply_no_output_op(
             "LookupTableInsertV2",
@@ -224,7 +224,7 @@ class _Mutable(_Table):
         )
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """An operation that forgets keys."""
+        """Return an operation that removes keys."""
         tensor = convert_to_tensor(keys, self._key_dtype, name="keys")
         return apply_no_output_op(
             "LookupTableRemoveV2",
@@ -235,12 +235,12 @@ class _Mutable(_Table):
 
 
 class MutableHashTable(_Mutable):
-    """A table that steps change; values are scalars or vectors.
+    """A hash table that steps can change; values are scalars or vectors.
 
     Args:
-        default_value: of keys that are not there; says the shape of a value.
-        checkpoint: whether savers find it in the collection SAVEABLE_OBJECTS.
-        shared_name: nodes of this name share one table, in all sessions of a container.
+        default_value: value of missing keys; it has the shape of a value.
+        checkpoint: whether to add it to the collection SAVEABLE_OBJECTS, for savers.
+        shared_name: tables of one name are shared by the sessions of a container.
     """
 
     def __init__(
@@ -269,21 +269,21 @@ class MutableHashTable(_Mutable):
     def lookup(  # type: ignore[override]  # the arguments of TensorFlow's
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
-        """The values of keys.
+        """Return the values of keys.
 
         Args:
-            dynamic_default_values: one for each key that is not there, instead of the table's one for all.
+            dynamic_default_values: default values per key, instead of the table's default.
         """
         default = self._default_value if dynamic_default_values is None else dynamic_default_values
         return self._found(keys, default, name)
 
 
 class DenseHashTable(_Mutable):
-    """A table that steps change, in TensorFlow's dense layout: two keys are set apart, and cannot be used.
+    """A mutable table in TensorFlow's dense layout (open addressing); two reserved keys cannot be used.
 
     Args:
-        default_value: of keys that are not there; says the shape of a value.
-        empty_key, deleted_key: what `export` shows for buckets without an entry; say the shape of a key.
+        default_value: value of missing keys; it has the shape of a value.
+        empty_key, deleted_key: reserved keys that mark buckets in `export` as empty or deleted; they have the shape of a key.
         initial_num_buckets: a power of 2.
         checkpoint, shared_name: as of `MutableHashTable`.
     """
@@ -323,10 +323,10 @@ class DenseHashTable(_Mutable):
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    """An operation that fills all tables of the graph."""
+    """Return an operation that initialises all tables of the graph."""
     return group(*get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 
 def initialize_all_tables(name: str = "init_all_tables") -> Operation:
-    """The former name of `tables_initializer`."""
+    """The old name of `tables_initializer`."""
     return tables_initializer(name)

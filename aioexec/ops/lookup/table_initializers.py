@@ -1,4 +1,4 @@
-"""What tables that are filled once are filled from: tensors, or lines of a text file."""
+"""Sources of tables that are initialised once: tensors, or lines of a text file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from aioexec.graph.node import Operation
 
 
 class TextFileIndex:
-    """Stands for a column: the whole line, or its number."""
+    """Column numbers with a special meaning: the whole line, or its number."""
 
     WHOLE_LINE: Final = vocabulary_file.WHOLE_LINE
     LINE_NUMBER: Final = vocabulary_file.LINE_NUMBER
 
 
 class TableInitializerBase:
-    """What a table of these types is filled from."""
+    """The base of initialisers: the source of a table of these dtypes."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype = dt.as_dtype(key_dtype)
@@ -39,14 +39,14 @@ class TableInitializerBase:
 
     @property
     def shared_name(self) -> str:
-        """The name under which tables filled from the same are one; "" if it does not say."""
+        """The shared name of tables with the same source; "" if undefined."""
         return ""
 
     def initialize(self, table: Any) -> Operation:
-        """An operation that fills a table.
+        """Return an operation that fills a table.
 
         Raises:
-            GraphTypeError: it is of other types.
+            GraphTypeError: the dtypes of the table differ.
         """
         raise NotImplementedError
 
@@ -64,11 +64,11 @@ class TableInitializerBase:
 
 
 class KeyValueTensorInitializer(TableInitializerBase):
-    """Keys and values in two tensors.
+    """Keys and values from two tensors.
 
     Args:
-        keys, values: vectors of one length.
-        key_dtype, value_dtype: what to convert them to.
+        keys, values: vectors of equal length.
+        key_dtype, value_dtype: the dtypes to convert them to.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class KeyValueTensorInitializer(TableInitializerBase):
 
 
 class TextFileInitializer(TableInitializerBase):
-    """An entry a line.
+    """Entries from the lines of a text file.
 
     Args:
-        filename: of a text file; a string or a string tensor.
-        key_index, value_index: the column, or `TextFileIndex.WHOLE_LINE` or `LINE_NUMBER`.
-        vocab_size: how many lines to read; all without.
-        delimiter: of columns, one character.
+        filename: name of a text file; a string or a string tensor.
+        key_index, value_index: column number, or `TextFileIndex.WHOLE_LINE` or `LINE_NUMBER`.
+        vocab_size: number of lines to read; by default all.
+        delimiter: the character between columns.
         value_index_offset: added to line numbers.
 
     Raises:
-        GraphValueError: no file, no such column, or a column is not of the type wanted.
+        GraphValueError: the file name is empty, a column is out of range, or the dtype of a column is not supported.
     """
 
     def __init__(

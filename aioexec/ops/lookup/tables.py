@@ -1,7 +1,7 @@
-"""Lookup tables in graphs: the nodes that make them, fill them, look up and change what they hold.
+"""Ops of lookup tables: creation, initialisation, lookup and modification.
 
-No verb waits for a table, so all are plain kernels; a file is read on a worker. The first versions are stateful here,
-which they are not in TensorFlow, so that none is merged with another.
+No op waits for a table, so all have plain kernels; files are read on a worker. V1 ops that create tables are stateful here,
+unlike in TensorFlow, so that no two are merged.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ for _name, _inputs, _handle, _dims in (
         gradient=NOT_DIFFERENTIABLE,
     )
 
-# Verbs
+# Ops on tables
 
 
 def _find_table(context: KernelContext, key: str = "", value: str = "") -> Callable[[Any], LookupTable]:
-    """A function from a handle to its table, of the types that these attributes of the node say."""
+    """Return a function from a handle to its table, which checks the dtypes in these attributes of the node."""
 
     def check(table: LookupTable) -> None:
         for what, attr, has in (("keys", key, table.key_dtype), ("values", value, table.value_dtype)):
@@ -113,7 +113,7 @@ def _find_table(context: KernelContext, key: str = "", value: str = "") -> Calla
 
 
 def _calls(method: str, key: str = "", value: str = "") -> Reference:
-    """The kernel of a verb: a method of the table, given the inputs."""
+    """Return a kernel that calls a method of the table with the inputs."""
 
     def kernel(context: KernelContext) -> Compute:
         find = _find_table(context, key, value)
@@ -165,7 +165,7 @@ def _found(context: ShapeContext) -> Sequence[Dims]:
 
 
 class _Behind:
-    """What the node that makes a table says of it: its types, the dims of a key and of a value; nothing if it is not known."""
+    """The dtypes, key shape and value shape of the node that creates the table, if that is known statically."""
 
     def __init__(self, context: ShapeContext) -> None:
         made_by = context.maker(0)
@@ -185,7 +185,7 @@ class _Behind:
                 )
 
     def outer(self, keys: Dims) -> Dims:
-        """The dims of many keys."""
+        """Return the shape of a tensor of keys without the dimensions of a key."""
         if keys is None or self.key_dims is None:
             return None
         if not self.key_dims:
@@ -243,7 +243,7 @@ _FILE = (
 
 
 def _verbs(suffix: str) -> Sequence[tuple[str, str, ShapeRule, Reference]]:
-    """(name, signature behind the handle, shape rule, kernel) of the verbs of a version."""
+    """Return (name, signature after the handle, shape rule, kernel) of the ops of a version."""
     second = suffix != ""
     return (
         (

@@ -1,4 +1,4 @@
-"""Vocabularies: tables between strings (or integers) and ids, with ids to spare for keys that are not in them."""
+"""Vocabularies: tables between strings (or integers) and ids, with optional hash buckets for out-of-vocabulary keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from aioexec.ops.math.cast import cast
 
 
 class HasherSpec(NamedTuple):
-    """How keys that are not in a table are spread over ids: "fasthash", or "stronghash" with a key of two integers."""
+    """The hash function for out-of-vocabulary keys: "fasthash", or "stronghash" with a key of two integers."""
 
     hasher: str
     key: Any
@@ -41,10 +41,10 @@ FastHashSpec = HasherSpec("fasthash", None)
 
 
 class StrongHashSpec(HasherSpec):
-    """A keyed hash: without its key, two integers, colliding inputs cannot be chosen.
+    """A keyed hash (SipHash): colliding inputs cannot be found without the key, two integers.
 
     Raises:
-        GraphValueError, GraphTypeError: it is not such a key.
+        GraphValueError, GraphTypeError: the key is not two unsigned integers.
     """
 
     __slots__ = ()
@@ -58,11 +58,11 @@ class StrongHashSpec(HasherSpec):
 
 
 class _OutOfVocabulary(LookupInterface):
-    """A table of ids whose keys that are not there get one of so many ids behind its own, by their hash.
+    """A table that maps missing keys to one of `num_oov_buckets` additional ids, by their hash.
 
     Args:
-        table: None if all keys are hashed.
-        looked_up: dtype of the keys that are looked up.
+        table: the table; None to hash all keys.
+        looked_up: dtype of the keys in lookups.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class _OutOfVocabulary(LookupInterface):
 
     @property
     def initializer(self) -> Operation:
-        """The operation that fills the table."""
+        """The operation that initialises the table."""
         return no_op() if self._table is None else self._table.initializer
 
     @property
     def init(self) -> Operation:
-        """The former name of `initializer`."""
+        """The old name of `initializer`."""
         return self.initializer
 
     @property
     def resource_handle(self) -> Tensor | None:
-        """The handle of the table, if there is one."""
+        """The handle of the table; None without one."""
         return None if self._table is None else self._table.resource_handle
 
     def size(self, name: str | None = None) -> Tensor:
@@ -144,15 +144,15 @@ class _OutOfVocabulary(LookupInterface):
 
 
 class IdTableWithHashBuckets(_OutOfVocabulary):
-    """String to id, with ids to spare.
+    """Maps strings to ids, with hash buckets for out-of-vocabulary keys.
 
     Args:
-        table: from keys to ids; None if all keys are hashed.
-        num_oov_buckets: how many ids are to spare.
-        key_dtype: of the keys that are looked up; the table's by default.
+        table: a table from keys to ids; None to hash all keys.
+        num_oov_buckets: number of hash buckets.
+        key_dtype: dtype of the keys in lookups; the table's by default.
 
     Raises:
-        GraphValueError: neither a table nor ids to spare.
+        GraphValueError: there is neither a table nor a bucket.
         GraphTypeError: keys are neither strings nor integers.
     """
 
@@ -177,15 +177,15 @@ class IdTableWithHashBuckets(_OutOfVocabulary):
 
 
 class StaticVocabularyTable(_OutOfVocabulary):
-    """String to id, filled once, with ids to spare.
+    """Maps strings to ids; initialised once, with hash buckets for out-of-vocabulary keys.
 
     Args:
-        initializer: from keys to ids; None if all keys are hashed.
-        num_oov_buckets: how many ids are to spare.
-        lookup_key_dtype: of the keys that are looked up; the initializer's by default.
+        initializer: an initialiser from keys to ids; None to hash all keys.
+        num_oov_buckets: number of hash buckets.
+        lookup_key_dtype: dtype of the keys in lookups; the initialiser's by default.
 
     Raises:
-        GraphValueError: no ids to spare.
+        GraphValueError: there is no bucket.
         GraphTypeError: keys are neither strings nor int64, or values are not int64.
     """
 
@@ -259,13 +259,13 @@ def index_table_from_file(
     value_column_index: int = TextFileIndex.LINE_NUMBER,
     delimiter: str = "\t",
 ) -> HashTable | IdTableWithHashBuckets:
-    """A table from the lines of a file, or a column, to ids: their numbers, or another column.
+    """Return a table from the lines (or a column) of a file to ids: their line numbers, or another column.
 
     Args:
-        num_oov_buckets: how many ids are to spare for keys that are not there, instead of `default_value`.
+        num_oov_buckets: number of hash buckets for missing keys, instead of `default_value`.
 
     Raises:
-        GraphValueError, GraphTypeError: an argument is not as it must be.
+        GraphValueError, GraphTypeError: an argument is invalid.
     """
     _check_file(vocabulary_file, vocab_size)
     _check_spare(num_oov_buckets)
@@ -295,10 +295,10 @@ def index_table_from_tensor(
     dtype: Any = dt.string,
     name: str | None = None,
 ) -> HashTable | IdTableWithHashBuckets:
-    """A table from the elements of a vector to their positions.
+    """Return a table from the elements of a vector to their positions.
 
     Raises:
-        GraphValueError, GraphTypeError: an argument is not as it must be.
+        GraphValueError, GraphTypeError: an argument is invalid.
     """
     if vocabulary_list is None:
         raise GraphValueError("`vocabulary_list` must be specified.")
@@ -331,10 +331,10 @@ def index_to_string_table_from_file(
     value_column_index: int = TextFileIndex.WHOLE_LINE,
     delimiter: str = "\t",
 ) -> HashTable:
-    """A table from line numbers of a file to its lines.
+    """Return a table from the line numbers of a file to its lines.
 
     Raises:
-        GraphValueError: an argument is not as it must be.
+        GraphValueError: an argument is invalid.
     """
     _check_file(vocabulary_file, vocab_size)
     with get_default_graph().name_scope(name or "index_to_string"):
@@ -347,10 +347,10 @@ def index_to_string_table_from_file(
 def index_to_string_table_from_tensor(
     vocabulary_list: Any, default_value: str = "UNK", name: str | None = None
 ) -> HashTable:
-    """A table from positions in a vector to its elements.
+    """Return a table from positions in a vector to its elements.
 
     Raises:
-        GraphValueError: there is no vector.
+        GraphValueError: `vocabulary_list` is None.
     """
     if vocabulary_list is None:
         raise GraphValueError("`vocabulary_list` must be specified.")

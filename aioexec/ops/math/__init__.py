@@ -1,1 +1,1 @@
-"""Element-wise arithmetic, comparison and functions of numbers, conversions between dtypes, and Fourier transforms."""
+"""Element-wise arithmetic, comparisons and functions of numbers, dtype conversions, and Fourier transforms."""

@@ -1,4 +1,4 @@
-"""Arithmetic on two tensors (or N): sums, products, quotients and remainders, powers."""
+"""Element-wise arithmetic on two (or N) tensors: sums, products, quotients, remainders, powers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _add_n_text(attrs: Attrs) -> str:
 
 _ADD_N_NATIVE = expression(_add_n_text)
 WIDEST_ADD_N = 16
-"""How many operands one launch takes; what is left is added to the sum so far."""
+"""Upper bound for the operands of one launch; further operands are added to the sum so far."""
 
 
 def _bind_add_n(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
@@ -124,7 +124,7 @@ def _bind_add_n(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
 
 
 def _added(terms: range, output: Spec) -> Launch | None:
-    """Add some of the inputs to the output."""
+    """Return a launch that adds some of the inputs to the output."""
     strides = c_strides(output.shape, output.dtype.itemsize)
     places = [("y", Operand("output", 0)), *((f"x{k}", Operand("input", k)) for k in terms)]
     views = [(name, View(place, output.dtype.name, strides)) for name, place in places]
@@ -150,7 +150,7 @@ register(
 
 
 def _truncated(x: Array, y: Array) -> Array:
-    """x / y rounded towards zero, on integers."""
+    """Divide integers, truncating towards zero."""
     _nonzero(x, y)
     quotient: Array = np.floor_divide(x, y)
     inexact = quotient * y != x
@@ -288,29 +288,29 @@ register(
 
 
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x + y element by element; strings are joined."""
+    """Add x + y element-wise; strings are concatenated."""
     with op_scope(name, "Add", x, y) as scope:
         x, y = convert_pair(x, y)
         return apply_op("Add" if x.dtype.base_dtype is dtypes.string else "AddV2", x, y, name=scope)
 
 
 def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """What the operator + does."""
+    """Add as the operator + does."""
     return add(x, y, name or "add")
 
 
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x - y element by element."""
+    """Subtract x - y element-wise."""
     return apply_op("Sub", x, y, name=name)
 
 
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y element by element."""
+    """Multiply x * y element-wise."""
     return apply_op("Mul", x, y, name=name)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """A scalar times a tensor or IndexedSlices.
+    """Multiply a tensor or IndexedSlices by a scalar.
 
     Raises:
         GraphValueError: `scalar` is not a scalar.
@@ -325,19 +325,19 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 
 
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as in Python 2: integers are divided rounding down."""
+    """Divide x / y as Python 2 does: the quotient of integers is rounded down."""
     with op_scope(name, "div", x, y) as scope:
         x, y = convert_pair(x, y)
         return apply_op("FloorDiv" if x.dtype.is_integer else "RealDiv", x, y, name=scope)
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as in Python 3."""
+    """Divide x / y as Python 3 does."""
     return truediv(x, y, name)
 
 
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y; integers become floats first: float32 from 8 and 16 bits, else float64.
+    """Divide x / y; integers are first converted to float32 (8 and 16 bits) or float64.
 
     Raises:
         GraphTypeError: the dtypes differ.
@@ -352,28 +352,28 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y of floating-point tensors."""
+    """Divide floating-point tensors x / y."""
     return apply_op("RealDiv", x, y, name=name)
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded down, also of floats."""
+    """Divide x / y and round down, also for floats."""
     with op_scope(name, "floordiv", x, y) as scope:
         return apply_op("FloorDiv", x, y, name=scope)
 
 
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded down."""
+    """Divide x / y and round down."""
     return apply_op("FloorDiv", x, y, name=name)
 
 
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y rounded towards zero."""
+    """Divide x / y and truncate towards zero."""
     return apply_op("TruncateDiv", x, y, name=name)
 
 
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The remainder that goes with `floordiv`: it has the sign of y."""
+    """Return the remainder of `floordiv`, which has the sign of y."""
     return apply_op("FloorMod", x, y, name=name)
 
 
@@ -381,25 +381,25 @@ mod = floormod
 
 
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The remainder that goes with `truncatediv`: it has the sign of x."""
+    """Return the remainder of `truncatediv`, which has the sign of x."""
     return apply_op("TruncateMod", x, y, name=name)
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x to the power of y."""
+    """Raise x to the power of y element-wise."""
     return apply_op("Pow", x, y, name=name or "Pow")
 
 
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """(x - y) squared, element by element."""
+    """Return (x - y)² element-wise."""
     return apply_op("SquaredDifference", x, y, name=name)
 
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
-    """The sum of tensors of one shape and dtype.
+    """Sum tensors of one shape and dtype.
 
     Raises:
-        GraphValueError: there are none, or their shapes differ.
+        GraphValueError: the list is empty, or the shapes differ.
     """
     if not isinstance(inputs, list | tuple) or not inputs:
         raise GraphValueError(f"add_n takes a non-empty list of tensors, got {inputs!r}")
@@ -412,7 +412,7 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
 def accumulate_n(
     inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
 ) -> Tensor:
-    """The sum of tensors of one shape and dtype; `shape` and `tensor_dtype` are checked."""
+    """Sum tensors of one shape and dtype; `shape` and `tensor_dtype` are checked."""
     total = add_n(inputs, name or "AccumulateNV2")
     if tensor_dtype is not None and total.dtype.base_dtype != dtypes.as_dtype(tensor_dtype):
         raise GraphTypeError(f"accumulate_n: expected tensors of {tensor_dtype!r}, got {total.dtype.name}")

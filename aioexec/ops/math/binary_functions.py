@@ -1,5 +1,5 @@
-"""Functions of two numbers beyond arithmetic: the angle of a point, the next number towards another, and products and quotients
-in which a zero wins over whatever stands beside it, infinities and NaN included.
+"""Functions of two numbers beyond arithmetic: atan2, nextafter, and products and quotients in which a zero dominates NaN and
+infinity.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from aioexec.ops.common.elementwise import FLOATS, Array, Gradient, binary, conj
 
 REAL = "bfloat16|half|float|double"
 
-# Products and quotients with a zero
+# Products and quotients in which a zero dominates
 
 
 def _zero_where(guard: int, compute: Compute) -> Compute:
-    """`compute(x, y)`, but 0 where the argument of this number is 0."""
+    """Return `compute(x, y)`, with 0 where argument `guard` is 0."""
 
     def guarded(x: Array, y: Array) -> Array:
         zero = (x, y)[guard] == 0
@@ -42,7 +42,7 @@ def _mul_no_nan_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
 
 
 def _x_times_gradient(slope_of_y: Any) -> Gradient:
-    """Of an op x f(y) that is 0 where x is: f(y) where x is not 0, and `slope_of_y(x, y)`."""
+    """Return the gradient function of x f(y), 0 where x is 0: f(y) where x is not 0, and `slope_of_y(x, y)`."""
 
     def gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
         x, y = op.inputs
@@ -121,35 +121,35 @@ binary(
 
 
 def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, and 0 where y is 0."""
+    """Divide x / y, with 0 where y is 0."""
     return apply_op("DivNoNan", x, y, name=name or "div_no_nan")
 
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0, whatever x is."""
+    """Multiply x * y, with 0 where y is 0 even if x is infinite or NaN."""
     return apply_op("MulNoNan", x, y, name=name or "multiply_no_nan")
 
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, and 0 where x is 0, whatever y is."""
+    """Divide x / y, with 0 where x is 0 even if y is 0 or NaN."""
     return apply_op("Xdivy", x, y, name=name or "xdivy")
 
 
 def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x log(y), and 0 where x is 0, whatever y is."""
+    """Return x log(y), with 0 where x is 0."""
     return apply_op("Xlogy", x, y, name=name)
 
 
 def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x log(1 + y), and 0 where x is 0, whatever y is."""
+    """Return x log(1 + y), with 0 where x is 0."""
     return apply_op("Xlog1py", x, y, name=name or "xlog1py")
 
 
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
-    """The angle of the point (x, y), from -pi to pi."""
+    """Return the angle of the point (x, y), in [-pi, pi]."""
     return apply_op("Atan2", y, x, name=name)
 
 
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
-    """The number after x1 in the direction of x2."""
+    """Return the next representable number after x1 in the direction of x2."""
     return apply_op("NextAfter", x1, x2, name=name)

@@ -1,4 +1,4 @@
-"""Operations on the bits of integers. A shift by a negative count is none, by too large a count one by all bits but one."""
+"""Bitwise operations on integers. A negative shift count counts as 0, one beyond the width of the dtype as width - 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NATIVE = frozenset({"int32", "int64"})
 
 
 def _shift(function: Compute) -> Compute:
-    """Shift by a count kept within the width of the dtype, so that the result is defined."""
+    """Shift by a count clamped to the width of the dtype, for which C defines the result."""
     return lambda x, y: function(x, np.clip(y, 0, 8 * x.dtype.itemsize - 1).astype(x.dtype))
 
 
@@ -52,7 +52,7 @@ unary(
 
 
 def _population_count(x: Array) -> Array:
-    bits = x.view(f"u{x.dtype.itemsize}")  # NumPy counts those of the absolute value
+    bits = x.view(f"u{x.dtype.itemsize}")  # NumPy counts the bits of the absolute value
     return np.asarray(np.bitwise_count(bits))
 
 
@@ -67,27 +67,27 @@ register(
 
 
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in both x and y."""
+    """Return x & y."""
     return apply_op("BitwiseAnd", x, y, name=name)
 
 
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in x or y."""
+    """Return x | y."""
     return apply_op("BitwiseOr", x, y, name=name)
 
 
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits set in one of x and y."""
+    """Return x ^ y."""
     return apply_op("BitwiseXor", x, y, name=name)
 
 
 def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits of x moved y places up."""
+    """Shift x left by y bits."""
     return apply_op("LeftShift", x, y, name=name)
 
 
 def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The bits of x moved y places down; the sign is kept."""
+    """Shift x right by y bits, arithmetically for signed dtypes."""
     return apply_op("RightShift", x, y, name=name)
 
 

@@ -1,4 +1,4 @@
-"""Conversion between dtypes."""
+"""Dtype conversion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _kernel(context: KernelContext) -> Compute:
 
 
 def _to_integer(x: Array, wanted: np.dtype[Any]) -> Array:
-    """Truncate towards zero; what does not fit saturates and NaN is 0."""
+    """Truncate towards zero; out-of-range values saturate, NaN becomes 0."""
     real = np.asarray(x.real if x.dtype.kind == "c" else x)
     wide = real if real.dtype in (np.float32, np.float64) else real.astype(np.float32)
     limits = np.iinfo(wanted)
@@ -73,9 +73,9 @@ register(
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """x converted to `dtype`; the same tensor if it has that dtype. Of IndexedSlices, their values.
+    """Convert x to `dtype`; return x itself if it has that dtype. Of IndexedSlices, the values are converted.
 
-    Floats become integers by truncation towards zero.
+    Floats are truncated to integers.
     """
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, IndexedSlices):
@@ -88,7 +88,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """x converted to `dtype`, after moving what it cannot hold to its least or greatest value."""
+    """Convert x to `dtype`, clipping values to its range."""
     target = dtypes.as_dtype(dtype).base_dtype
     with op_scope(name, "saturate_cast", value) as scope:
         tensor = convert_to_tensor(value, name="value")

@@ -1,4 +1,4 @@
-"""Comparisons, logic on bools, tests for NaN and infinity, and the choice between two tensors by a condition."""
+"""Comparisons, logical ops, tests for NaN and infinity, and selection by a condition."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _equality(function: Compute) -> Any:
 
 
 def _equality_native(sign: str) -> Native:
-    """Shapes that do not broadcast, which may be allowed, are left to the reference kernel."""
+    """Return the native form if the shapes broadcast; other shapes, which may be allowed, are left to the reference kernel."""
     form = expression(f"x, y: x {sign} y")
 
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
@@ -164,11 +164,11 @@ register(
     gradient=NOT_DIFFERENTIABLE,
 )
 
-# Choice
+# Selection
 
 
 def _select_shape(context: ShapeContext) -> Sequence[Dims]:
-    """A condition has the shape of the values, or is a scalar, or a vector over their first dimension."""
+    """Shape rule: the condition has the shape of the values, or is a scalar, or a vector over their first dimension."""
     condition, then, otherwise = context.inputs
     values = shapes.merge(then, otherwise)
     if condition is None or values is None or condition == ():
@@ -243,7 +243,7 @@ def _select_v2_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
 
 
 def _summed_to(gradient: Tensor, value: Tensor) -> Any:
-    """A gradient of the broadcast shape, summed to the shape of the value that was broadcast."""
+    """Sum a gradient of the broadcast shape to the shape of the value that was broadcast."""
     if shapes.is_fully_defined(value.dims) and value.dims == gradient.dims:
         return gradient
     shape = apply_op("Shape", value)
@@ -264,7 +264,7 @@ register(
 
 
 def _comparison(op_type: str, summary: str) -> Callable[..., Tensor]:
-    """The Python function of an op of two arguments that gives bools."""
+    """Return the Python function of an op with two inputs and a boolean result."""
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, x, y, name=name)
@@ -284,36 +284,36 @@ not_equal = _comparison("NotEqual", "x != y")
 
 
 def logical_not(x: Any, name: str | None = None) -> Tensor:
-    """Not x, element by element."""
+    """Return not x element-wise."""
     return apply_op("LogicalNot", x, name=name)
 
 
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
-    """Either x or y but not both, element by element."""
+    """Return x xor y element-wise."""
     with op_scope(name, "LogicalXor", x, y) as scope:
         x, y = convert_pair(x, y)
         return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=scope)
 
 
 def is_nan(x: Any, name: str | None = None) -> Tensor:
-    """Which elements are NaN."""
+    """Return whether elements are NaN."""
     return apply_op("IsNan", x, name=name)
 
 
 def is_inf(x: Any, name: str | None = None) -> Tensor:
-    """Which elements are infinite."""
+    """Return whether elements are infinite."""
     return apply_op("IsInf", x, name=name)
 
 
 def is_finite(x: Any, name: str | None = None) -> Tensor:
-    """Which elements are neither NaN nor infinite."""
+    """Return whether elements are neither NaN nor infinite."""
     return apply_op("IsFinite", x, name=name)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """Elements of x where the condition holds, else of y; without x and y the coordinates where it holds (int64).
+    """Select from x where the condition holds, else from y; without both return the coordinates (int64) where it holds.
 
-    x and y have one shape; the condition has it too, or is a scalar, or a vector over the first dimension.
+    x and y have one shape; the condition has the same shape, or is a scalar, or a vector over the first dimension.
 
     Raises:
         GraphValueError: only one of x and y is given.
@@ -326,7 +326,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """As `where`, but condition, x and y broadcast."""
+    """As `where`, with broadcasting of condition, x and y."""
     if (x is None) != (y is None):
         raise GraphValueError("where: x and y must both be given, or neither")
     if x is None:

@@ -1,6 +1,6 @@
-"""Complex numbers: made of their parts, taken apart, conjugated; absolute value and angle.
+"""Complex numbers: construction, real and imaginary part, conjugate, absolute value, angle.
 
-Gradients follow TensorFlow: that of a complex tensor is the conjugate of the derivative, so that a step against it descends.
+Gradients follow TensorFlow: the gradient of a complex tensor is the conjugate of the derivative, the direction of ascent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WHOLE = {part: whole for whole, part in _PARTS.items()}
 
 
 def _in_output_dtype(compute: Compute) -> Any:
-    """A kernel whose result is converted to the dtype of the output, which an attribute of its own decides."""
+    """Return a kernel whose result is converted to the output dtype, which is an attribute of the op."""
 
     def bind(context: KernelContext) -> Compute:
         wanted = context.output_dtypes[0].numpy
@@ -43,7 +43,7 @@ def _in_output_dtype(compute: Compute) -> Any:
 
 
 def _whole(real: Any, imaginary: Any) -> Tensor:
-    """A complex tensor of two real ones, of the dtype that holds them."""
+    """Combine two real arrays to a complex array of the corresponding dtype."""
     return apply_op("Complex", real, imaginary, Tout=_WHOLE[real.dtype.base_dtype])
 
 
@@ -123,10 +123,10 @@ register(
 
 
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
-    """real + i imag, element by element.
+    """Return real + i imag element-wise.
 
     Raises:
-        GraphTypeError: they are not both float32 or both float64.
+        GraphTypeError: the parts are not both float32 or both float64.
     """
     with op_scope(name, "Complex", real, imag) as scope:
         real, imag = convert_pair(real, imag)
@@ -137,7 +137,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 
 
 def real(input: Any, name: str | None = None) -> Tensor:
-    """The real parts; a real tensor is its own."""
+    """Return the real part; a real tensor unchanged."""
     with op_scope(name, "Real", input) as scope:
         tensor = convert_to_tensor(input, name="input")
         if not tensor.dtype.is_complex:
@@ -146,7 +146,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
 
 
 def imag(input: Any, name: str | None = None) -> Tensor:
-    """The imaginary parts; of a real tensor zeros."""
+    """Return the imaginary part; zeros for a real tensor."""
     with op_scope(name, "Imag", input) as scope:
         tensor = convert_to_tensor(input, name="input")
         if not tensor.dtype.is_complex:
@@ -155,7 +155,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
 
 
 def angle(input: Any, name: str | None = None) -> Tensor:
-    """The angles in radians, from -pi to pi; of a real tensor 0 and pi."""
+    """Return the angle in radians, in [-pi, pi]; 0 or pi for a real tensor."""
     with op_scope(name, "Angle", input) as scope:
         tensor = convert_to_tensor(input, name="input")
         if tensor.dtype.is_complex:
@@ -165,7 +165,7 @@ def angle(input: Any, name: str | None = None) -> Tensor:
 
 
 def conj(x: Any, name: str | None = None) -> Tensor:
-    """The complex conjugates; a real tensor is its own.
+    """Return the complex conjugate; a real tensor unchanged.
 
     Raises:
         GraphTypeError: the tensor is not numeric.

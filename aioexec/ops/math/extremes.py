@@ -1,4 +1,4 @@
-"""The larger and the smaller of two values, and clipping to a range."""
+"""Maximum and minimum of two tensors, and clipping to a range."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ register(
 
 
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The larger element at each place; NaN if either is NaN."""
+    """Return the larger element element-wise; NaN if either is NaN."""
     return apply_op("Maximum", x, y, name=name)
 
 
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The smaller element at each place; NaN if either is NaN."""
+    """Return the smaller element element-wise; NaN if either is NaN."""
     return apply_op("Minimum", x, y, name=name)
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """t, but no element below the minimum or above the maximum; of IndexedSlices, their values."""
+    """Clip t to a range; of IndexedSlices, the values."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(
             clip_by_value(t.values, clip_value_min, clip_value_max, name), t.indices, t.dense_shape

@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms over the last one, two or three dimensions, of complex numbers and of real ones.
+"""Discrete Fourier transforms over the last one, two or three dimensions, of complex or real numbers.
 
-Of real numbers only the first half of the last dimension's frequencies is kept; the rest are their conjugates. `fft_length`
-says how long each dimension is in real space: the input is cut to it.
+Transforms of real numbers keep only the first half of the frequencies in the last dimension; the others are their conjugates.
+`fft_length` is the length of each dimension in real space, to which the input is cropped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _plain_kernel(rank: int, function: Callable[..., Array]) -> Any:
 
 
 def _size(x: Tensor, rank: int) -> Tensor:
-    """How many numbers are transformed together."""
+    """Return the number of elements that are transformed together."""
     last = apply_op("StridedSlice", apply_op("Shape", x), [-rank], [0], [1], end_mask=1)
     return apply_op("Cast", apply_op("Prod", last, [0]), DstT=x.dtype.base_dtype)
 
@@ -126,7 +126,7 @@ def _real_kernel(rank: int, to_real: bool) -> Any:
 
 
 def _check_length(x: Array, length: Array, rank: int, to_real: bool) -> None:
-    """TensorFlow refuses an input that is too short, unless it is empty."""
+    """Raise InvalidArgumentError if the input is too short, unless it is empty, as TensorFlow does."""
     if x.ndim < rank:
         raise InvalidArgumentError(f"Input must have rank of at least {rank} but got: {shown(x.shape)}")
     if length.shape != (rank,) or (length < 0).any():
@@ -142,7 +142,7 @@ def _check_length(x: Array, length: Array, rank: int, to_real: bool) -> None:
 
 
 def _resized(x: Tensor, like: Tensor, rank: int) -> Tensor:
-    """The last dimensions cut or filled with zeros to those of `like`: those cut off in the transform have no gradient."""
+    """Crop or zero-pad the last dimensions to those of `like`; cropped elements have no gradient."""
     if x.dims is not None and like.dims is not None and None not in x.dims and x.dims == like.dims:
         return x
     have, want = apply_op("Shape", x), apply_op("Shape", like)
@@ -152,7 +152,7 @@ def _resized(x: Tensor, like: Tensor, rank: int) -> Tensor:
 
 
 def _to_frequencies_gradient(rank: int) -> Any:
-    """The adjoint: frequencies that were left out are zero, and the real part is what counts."""
+    """Return the gradient of RFFT: zero-pad dropped frequencies, transform back, take the real part."""
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         x, length = op.inputs
@@ -170,7 +170,7 @@ def _to_frequencies_gradient(rank: int) -> Any:
 
 
 def _to_real_gradient(rank: int) -> Any:
-    """Frequencies that stand for their conjugates too count twice: all but the first and, of an even length, the last."""
+    """Return the gradient of IRFFT: frequencies with a conjugate (not the first, nor the last of an even length) count twice."""
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         x, length = op.inputs
@@ -250,14 +250,14 @@ def _default_length(x: Tensor, rank: int, to_real: bool) -> Tensor:
     if not to_real:
         return shape
     last = np.array([0] * (rank - 1) + [1], np.int32)
-    # n frequencies stand for 2 (n - 1) numbers; of none there are none
+    # n frequencies represent 2 (n - 1) numbers; none represent none
     return apply_op(
         "Maximum", shape + (shape - 2) * convert_to_tensor(last), convert_to_tensor(0, dtypes.int32)
     )
 
 
 def _long_enough(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
-    """Zeros behind what is too short: the ops take no less than they transform."""
+    """Zero-pad dimensions shorter than `length`, which the ops reject."""
     halved = np.array([0] * (rank - 1) + [1], np.int32)
     wanted = length - (length - (length // 2 + 1)) * convert_to_tensor(halved) if to_real else length
     have = apply_op("StridedSlice", apply_op("Shape", x), [-rank], [0], [1], end_mask=1)

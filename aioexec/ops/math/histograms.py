@@ -1,4 +1,4 @@
-"""Counting: how often each number occurs, how many values fall between bounds, and between which bounds each value falls."""
+"""Counting: occurrences of each integer, values between bounds, and bucketisation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _check(numbers: Array, size: Array, weights: Array) -> int:
 
 
 def _counted(numbers: Array, size: int, weights: Array, binary: bool) -> Array:
-    """The weight, or how often it occurs, of each number below `size`; with `binary` whether it occurs."""
+    """Return the number of occurrences (or sum of weights) of each integer below `size`; with `binary`, whether it occurs."""
     counts = np.zeros(size, weights.dtype)
     inside = numbers < size
     if binary:
@@ -158,7 +158,7 @@ register(
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """How many values are in each of `nbins` equal parts of a range; those outside count in the first and the last."""
+    """Count the values in each of `nbins` equal parts of a range; values outside count in the first and the last bin."""
     with op_scope(name, "histogram_fixed_width", values, value_range, nbins) as scope:
         wanted = dtypes.as_dtype(dtype)
         return apply_op("HistogramFixedWidth", values, value_range, nbins, dtype=wanted, name=scope)
@@ -172,11 +172,11 @@ def bincount(
     dtype: Any = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How often each of the numbers 0, 1, … occurs, or the sum of its weights.
+    """Count the occurrences of 0, 1, …, or sum their weights.
 
     Args:
-        minlength, maxlength: least and greatest length of the result; else it ends with the greatest number.
-        dtype: of the counts, if there are no weights.
+        minlength, maxlength: minimum and maximum length of the result; by default it ends with the largest number.
+        dtype: dtype of the counts, without weights.
     """
     with op_scope(name, "bincount", arr) as scope:
         numbers = convert_to_tensor(arr, dtypes.int32, "arr")

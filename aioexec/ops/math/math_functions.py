@@ -1,4 +1,4 @@
-"""Functions of one number: signs, roots, exponentials and logarithms, trigonometric and hyperbolic, erf, rounding, sigmoid."""
+"""Functions of one number: signs, roots, exponential, logarithm, trigonometric and hyperbolic ones, erf, rounding, sigmoid."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _tanh_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
 
 
 def _of_conjugate(compute: Compute) -> Compute:
-    """Take the first argument's conjugate; where the second is 0 so is the result, though the slope be infinite."""
+    """Conjugate the first argument; where the second is 0 return 0, even if the slope is infinite."""
 
     def kernel(y: Array, dy: Array) -> Array:
         slope = compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
@@ -155,7 +155,7 @@ _RECIPROCAL_GRAD: tuple[Compute, str, Gradient] = (
 )
 
 _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
-    # of y = f(x), given y and dy: value, native text, gradient by y and dy
+    # of y = f(x), given y and dy: NumPy form, native form, gradient function
     "SqrtGrad": (
         _of_conjugate(lambda y, dy: dy * y.dtype.type(0.5) / y),
         "y, dy: where(dy == 0, 0, dy * 0.5 / y)",
@@ -191,12 +191,12 @@ for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
 
 
 def _through_output(op_type: str) -> Gradient:
-    """The gradient of an op that has an op for it, which takes the output and conjugates it."""
+    """Return the gradient function of an op whose gradient op takes (output, dy) and conjugates the output."""
     return lambda op, dy: [apply_op(op_type, op.outputs[0], dy)]
 
 
 def _through_conjugate(op_type: str) -> Gradient:
-    """The same where the op leaves conjugating to its caller."""
+    """Return the gradient function of an op whose gradient op takes (conjugate of the output, dy)."""
     return lambda op, dy: [apply_op(op_type, conjugate(op.outputs[0]), dy)]
 
 
@@ -213,18 +213,18 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _by_element(function: Callable[[float], float]) -> Compute:
-    """Apply a function of Python floats to each element."""
+    """Return a kernel that applies a function of Python floats to each element."""
     each = np.frompyfunc(function, 1, 1)
     return lambda x: np.asarray(each(x.astype(np.float64)), np.float64).astype(x.dtype)
 
 
 def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
-    """The gradient of an op by its derivative as a function of the input."""
+    """Return the gradient function for a derivative that is a function of the input."""
     return lambda op, dy: [dy * slope(conjugate(op.inputs[0]))]
 
 
 def _arc_slope(sign: float) -> Gradient:
-    """Derivative of asin (1) and acos (-1): sign / sqrt(1 - x²)."""
+    """Return the gradient function of asin (1) and acos (-1): sign / sqrt(1 - x²)."""
     return _of_input(lambda x: sign * apply_op("Rsqrt", 1.0 - _square(x)))
 
 
@@ -307,10 +307,10 @@ erfc = function_of("Erfc", "1 - erf(x)")
 
 
 def round(x: Any, name: str | None = None) -> Tensor:
-    """x rounded to the nearest integer, halves to even; integers as they are."""
+    """Round to the nearest integer, half to even; integers unchanged."""
     return apply_op("Round", x, name=name)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """log(1 / (1 + exp(-x))) without overflow."""
+    """Return log(1 / (1 + exp(-x))) without overflow."""
     return apply_op("Neg", apply_op("Softplus", -x), name=name or "LogSigmoid")

@@ -1,6 +1,6 @@
-"""Special functions: gamma, beta and zeta functions, Bessel functions, and integrals without a closed form.
+"""Special functions: gamma, beta, zeta and Bessel functions, and integrals without closed form.
 
-SciPy computes them, in double precision; it is loaded when the first of them runs.
+SciPy computes them in double precision; it is imported when the first of them runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REAL = "bfloat16|half|float|double"
 
 
 def by_scipy(name: str) -> Compute:
-    """A function of `scipy.special`, computed in double precision and rounded to the dtype of the arguments."""
+    """Return a kernel that calls a function of `scipy.special` in double precision and rounds the result."""
 
     def compute(*inputs: Array) -> Array:
         from scipy import special
@@ -51,7 +51,7 @@ Slope = Callable[[Tensor, Tensor], Tensor]
 
 
 def _at(point: float, value: float, slope: Slope) -> Slope:
-    """A slope whose formula is not defined at one point."""
+    """Return a slope with a given value at one point, where its formula is undefined."""
 
     def repaired(x: Tensor, y: Tensor) -> Tensor:
         there = apply_op("Equal", x, convert_to_tensor(point, x.dtype.base_dtype))
@@ -126,13 +126,13 @@ for _name, (_scipy, _slope) in _FUNCTIONS.items():
 
 
 _SERIES_END = 1000.0
-"""Arguments beyond which so many terms would be needed that differences of P itself do as well."""
+"""Arguments above which the series needs too many terms; differences of P are accurate enough there."""
 
 
 def gamma_slope(a: Array, x: Array) -> Array:
-    """The derivative by a of the regularised lower incomplete gamma function P(a, x).
+    """Return the derivative with respect to a of the regularised lower incomplete gamma function P(a, x).
 
-    P is x^a e^-x / gamma(a + 1) times the sum over n of x^n / ((a + 1) ... (a + n)), which is differentiated term by term.
+    P(a, x) = x^a e^-x / gamma(a + 1) sum over n of x^n / ((a + 1) ... (a + n)); the series is differentiated term by term.
     """
     from scipy import special
 
@@ -176,7 +176,7 @@ def _zeta_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
 
 
 def _polygamma(n: Array, x: Array) -> Array:
-    """Derivative n of digamma; NaN unless n is a whole number."""
+    """Return the n-th derivative of digamma; NaN unless n is an integer >= 0."""
     from scipy import special
 
     order, at = np.broadcast_arrays(n.astype(np.float64), x.astype(np.float64))
@@ -203,7 +203,7 @@ for _head, _types, _compute, _gradient in _PAIRS:
 
 
 def _gamma_sample_slope(alpha: Array, sample: Array) -> Array:
-    """How a sample of the gamma distribution moves with its shape: minus dP/da over the density."""
+    """Return the derivative of a gamma sample with respect to the shape: -(dP/da) / density (implicit reparameterisation)."""
     from scipy import special
 
     a, x = alpha.astype(np.float64), sample.astype(np.float64)
@@ -220,7 +220,7 @@ binary(
 
 
 def _betainc_shape(context: ShapeContext) -> Sequence[Dims]:
-    """Scalars go with anything; the others have one shape."""
+    """Shape rule: scalars broadcast; other inputs have one shape."""
     known: Dims = ()
     for dims in context.inputs:
         if dims and known:
@@ -291,32 +291,32 @@ bessel_y1 = function_of("BesselY1", "The Bessel function of the second kind of o
 
 
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function P(a, x)."""
+    """Return the regularised lower incomplete gamma function P(a, x)."""
     return apply_op("Igamma", a, x, name=name)
 
 
 def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function 1 - P(a, x)."""
+    """Return the regularised upper incomplete gamma function 1 - P(a, x)."""
     return apply_op("Igammac", a, x, name=name)
 
 
 def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """Derivative a (a whole number) of digamma at x."""
+    """Return the a-th derivative of digamma at x, for integers a."""
     return apply_op("Polygamma", a, x, name=name)
 
 
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
-    """Hurwitz's zeta function: the sum over n of (q + n) ** -x."""
+    """Return Hurwitz's zeta function: the sum over n of (q + n) ** -x."""
     return apply_op("Zeta", x, q, name=name)
 
 
 def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularised incomplete beta function."""
+    """Return the regularised incomplete beta function."""
     return apply_op("Betainc", a, b, x, name=name)
 
 
 def lbeta(x: Any, name: str | None = None) -> Tensor:
-    """The logarithm of the absolute value of the beta function along the last dimension; of nothing -inf."""
+    """Return the logarithm of the absolute value of the beta function along the last dimension; -inf if that is empty."""
     with op_scope(name, "lbeta", x):
         tensor = convert_to_tensor(x, name="x")
         last = convert_to_tensor([-1], "int32")

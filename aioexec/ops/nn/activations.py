@@ -1,4 +1,4 @@
-"""Activation functions of neural networks, and the ops their gradients are made of."""
+"""Activation functions and the ops of their gradients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FLOAT = "T:type{half|bfloat16|float|double}"
 
 
 def with_attrs(compute: Callable[[Attrs], Compute]) -> Reference:
-    """A reference kernel that is computed in float32 where the dtype is narrower."""
+    """Return a reference kernel that computes 16-bit floats in float32."""
 
     def bind(context: KernelContext) -> Compute:
         return in_float32(compute(context.attrs))
@@ -34,7 +34,7 @@ def with_attrs(compute: Callable[[Attrs], Compute]) -> Reference:
 
 
 def of_one_shape(kernel: Reference) -> Reference:
-    """Refuse a gradient and a tensor of two shapes, which NumPy would broadcast."""
+    """Return a kernel that rejects different shapes of gradient and input, which NumPy would broadcast."""
 
     def bind(context: KernelContext) -> Compute:
         compute = kernel(context)
@@ -60,7 +60,7 @@ def activation(
     gradient: Callable[..., Any],
     dtypes: frozenset[str] = FLOATS,
 ) -> None:
-    """Register a function of each element (one input), or the op that multiplies a gradient by its derivative (two)."""
+    """Register an activation (one input) or its gradient op (two inputs: gradient, and input or output of the activation)."""
     if kernel is None:
         assert numpy is not None
         compute = numpy
@@ -76,7 +76,7 @@ def activation(
 
 
 def through(op_type: str, uses_output: bool, **names: str) -> Callable[..., Any]:
-    """The gradient of an activation: `op_type` of the gradient and the activation's output or input."""
+    """Return the gradient function of an activation: `op_type` applied to dy and the activation's output or input."""
 
     def gradient(op: Operation, dy: Tensor) -> tuple[Tensor]:
         attrs = {key: op.attrs[name] for key, name in names.items()}
@@ -86,7 +86,7 @@ def through(op_type: str, uses_output: bool, **names: str) -> Callable[..., Any]
 
 
 def piecewise_linear(op: Operation, dy: Tensor) -> Pair:
-    """The gradient of a derivative that is constant on either side of its kinks."""
+    """The gradient of a gradient op whose activation is piecewise linear: zero by the activation's input."""
     attrs = {"alpha": op.attrs["alpha"]} if "alpha" in op.attrs else {}
     return apply_op(op.type, dy, op.inputs[1], **attrs), apply_op("ZerosLike", op.inputs[1])
 
@@ -107,7 +107,7 @@ def where_positive(g: Array, x: Array) -> Array:
 
 
 def alpha_of(attrs: Attrs) -> float:
-    """The slope as TensorFlow has it: attributes are single precision, whatever the dtype of the tensor."""
+    """Return the slope in single precision, as TensorFlow's attributes have it for all dtypes."""
     return float(np.float32(attrs["alpha"]))
 
 
@@ -201,7 +201,7 @@ activation(
     gradient=exponential,
 )
 
-# Smooth ones
+# Smooth functions
 
 
 def softplus_values(x: Array) -> Array:
@@ -254,35 +254,35 @@ activation(
 
 
 def relu(features: Any, name: str | None = None) -> Tensor:
-    """max(features, 0)."""
+    """Return max(features, 0)."""
     return apply_op("Relu", features, name=name)
 
 
 def relu6(features: Any, name: str | None = None) -> Tensor:
-    """min(max(features, 0), 6)."""
+    """Return min(max(features, 0), 6)."""
     return apply_op("Relu6", features, name=name)
 
 
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """features where positive, alpha * features elsewhere."""
+    """Return features where positive, alpha * features elsewhere."""
     return apply_op("LeakyRelu", features, name=name, alpha=alpha)
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
-    """features where positive, exp(features) - 1 elsewhere."""
+    """Return features where positive, exp(features) - 1 elsewhere."""
     return apply_op("Elu", features, name=name)
 
 
 def selu(features: Any, name: str | None = None) -> Tensor:
-    """The scaled exponential linear unit: `elu` with the two factors that keep mean 0 and variance 1."""
+    """Return the scaled exponential linear unit: `elu` with the two factors that preserve mean 0 and variance 1."""
     return apply_op("Selu", features, name=name)
 
 
 def softplus(features: Any, name: str | None = None) -> Tensor:
-    """log(exp(features) + 1)."""
+    """Return log(exp(features) + 1)."""
     return apply_op("Softplus", features, name=name)
 
 
 def softsign(features: Any, name: str | None = None) -> Tensor:
-    """features / (|features| + 1)."""
+    """Return features / (|features| + 1)."""
     return apply_op("Softsign", features, name=name)

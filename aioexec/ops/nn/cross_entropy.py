@@ -1,4 +1,4 @@
-"""Cross entropies of logits: against distributions, class numbers, and independent probabilities."""
+"""Cross entropies of logits with distributions, class indices, and independent probabilities."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def entropy_launches(
     dtype: np.dtype[Any],
     label_dtype: str,
 ) -> list[Launch]:
-    """Shift, exponentiate, and the loop that makes losses and gradients; scratch 0 is one element, scratch 1 a matrix."""
+    """Launch the maximum, the exponentials, then losses and gradients; scratch 0 is one element, scratch 1 a matrix."""
     unit, shifted = Operand("scratch", 0), Operand("scratch", 1)
     loss, backprop = Operand("output", 0), Operand("output", 1)
     name = dtype.name
@@ -180,7 +180,7 @@ def entropy_launches(
 
 
 def is_zero(gradient: Tensor | None) -> bool:
-    """Whether a gradient is the zeros made for an unused second output."""
+    """Return whether a gradient is the zeros created for an unused second output."""
     if gradient is None or gradient.op.type == "ZerosLike":
         return True
     if gradient.op.type == "Fill":
@@ -194,7 +194,7 @@ def scaled_rows(factors: Tensor, rows: Tensor) -> Tensor:
 
 
 def logits_gradient(op: Operation, d_loss: Tensor, d_backprop: Tensor | None) -> Tensor:
-    """The second output is the derivative of the first; its own is that of softmax."""
+    """Return the gradient of the logits: output 1 is the derivative of output 0, and has the gradient of softmax."""
     gradient = scaled_rows(d_loss, op.outputs[1])
     if is_zero(d_backprop):
         return gradient
@@ -244,7 +244,7 @@ def require_named(function: str, sentinel: Any, labels: Any, logits: Any) -> Non
 
 
 def widened(logits: Tensor) -> Tensor:
-    """16-bit logits become float32."""
+    """Convert 16-bit logits to float32."""
     if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
         return apply_op("Cast", logits, DstT=dtypes.float32)
     return logits
@@ -259,7 +259,7 @@ def as_matrix(x: Tensor) -> Tensor:
 
 
 def without_last(x: Tensor) -> Tensor:
-    """The shape without its last dimension."""
+    """Return the shape without its last dimension."""
     return apply_op("StridedSlice", apply_op("Shape", x), [0], [-1], [1], begin_mask=1)
 
 
@@ -279,9 +279,9 @@ def moved_last(x: Tensor, axis: int) -> Tensor:
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: Any = None, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """The cross entropy of `labels`, probabilities along `axis` (the last by default), and softmax(logits), one loss a row.
+    """Return the cross entropy of `labels`, probabilities along `axis` (default: last), and softmax(logits), one loss per row.
 
-    Gradients go to both; see `softmax_cross_entropy_with_logits` for one that stops at the labels.
+    Gradients flow to both; `softmax_cross_entropy_with_logits` stops them at the labels.
 
     Raises:
         GraphValueError: the shapes do not fit, or an argument is missing.
@@ -309,7 +309,7 @@ def softmax_cross_entropy_with_logits_v2(
 
 
 def narrowed(loss: Tensor, given: Tensor) -> Tensor:
-    """A loss in the dtype of the logits as they were given."""
+    """Convert a loss to the dtype of the original logits."""
     if loss.dtype.base_dtype == given.dtype.base_dtype:
         return loss
     return apply_op("Cast", loss, DstT=given.dtype.base_dtype)
@@ -323,7 +323,7 @@ def softmax_cross_entropy_with_logits(
     name: str | None = None,
     axis: Any = None,
 ) -> Tensor:
-    """As `softmax_cross_entropy_with_logits_v2`, with no gradient to the labels; to be called with named arguments."""
+    """As `softmax_cross_entropy_with_logits_v2`, without gradient to the labels; arguments must be named."""
     require_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     along = dim if axis is None else axis
     with op_scope(name, "softmax_cross_entropy_with_logits_sg", logits, labels) as scope:
@@ -334,11 +334,11 @@ def softmax_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """The cross entropy of classes and softmax(logits): `labels` has the shape of `logits` without the last dimension.
+    """Return the cross entropy of class indices and softmax(logits); `labels` lacks the last dimension of `logits`.
 
     Raises:
         GraphValueError: the ranks do not fit, or an argument is missing.
-        InvalidArgumentError: when it runs, a label is not the number of a class.
+        InvalidArgumentError: (in a run) a label is not in [0, classes).
     """
     function = "sparse_softmax_cross_entropy_with_logits"
     require_named(function, _sentinel, labels, logits)
@@ -367,7 +367,7 @@ def sparse_softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """max(x, 0) - x * z + log(1 + exp(-|x|)) for logits x and labels z: the loss of each class on its own.
+    """Return the loss of independent classes: max(x, 0) - x * z + log(1 + exp(-|x|)) for logits x and labels z.
 
     Raises:
         GraphValueError: the shapes differ, or an argument is missing.
@@ -389,7 +389,7 @@ def sigmoid_cross_entropy_with_logits(
 def weighted_cross_entropy_with_logits(
     labels: Any, logits: Any, pos_weight: Any, name: str | None = None
 ) -> Tensor:
-    """`sigmoid_cross_entropy_with_logits` with the loss of positive labels weighted by `pos_weight`.
+    """As `sigmoid_cross_entropy_with_logits`, with the loss of positive labels multiplied by `pos_weight`.
 
     Raises:
         GraphValueError: the shapes differ.

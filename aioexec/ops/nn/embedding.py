@@ -1,4 +1,4 @@
-"""Looking up rows of embedding tables, also of tables in several parts, and combining the rows of each example."""
+"""Embedding lookup in tables of one or several partitions, and combination of the rows of each example."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from aioexec.shapes import as_dims
 
 
 def _parts(params: Any) -> list[Any]:
-    """The parts of a table: one, a list, or a partitioned variable."""
+    """Return the partitions of a table: a tensor, a list, or a partitioned variable."""
     if params is None:
         raise GraphValueError("Need at least one param")
     if isinstance(params, list | tuple):
         found = list(params)
-    elif hasattr(params, "_get_variable_list"):  # what TensorFlow calls it, on partitioned variables
+    elif hasattr(params, "_get_variable_list"):  # TensorFlow's name for partitioned variables
         found = list(params._get_variable_list())
     else:
         found = [params]
@@ -41,7 +41,7 @@ def _static_rows(part: Any) -> int | None:
 
 
 def _place(ids: Tensor, parts: list[Any], strategy: str) -> tuple[Tensor, Tensor]:
-    """For each id the number of its part, and its row there."""
+    """Return for each id the number of its partition, and its row there."""
     count = constant(len(parts), ids.dtype.base_dtype)
     if strategy == "mod":
         return apply_op("FloorMod", ids, count), apply_op("FloorDiv", ids, count)
@@ -56,7 +56,7 @@ def _place(ids: Tensor, parts: list[Any], strategy: str) -> tuple[Tensor, Tensor
         total = constant(sum(each or 0 for each in rows), ids.dtype.base_dtype)
     each, more = apply_op("FloorDiv", total, count), apply_op("FloorMod", total, count)
     wide = apply_op("AddV2", each, constant(1, ids.dtype.base_dtype))
-    before = apply_op("Mul", more, wide)  # ids in the parts that hold one row more
+    before = apply_op("Mul", more, wide)  # ids in the partitions that have one row more
     part = apply_op("Maximum", apply_op("FloorDiv", ids, wide), apply_op("FloorDiv", ids - more, each))
     is_wide = apply_op("Less", ids, before)
     row = apply_op(
@@ -73,16 +73,16 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: Any = None,
 ) -> Tensor:
-    """The rows `ids` of a table, or of one in several parts.
+    """Look up rows of a table, which may be partitioned.
 
     Args:
-        params: a tensor or variable, a list of parts of it, or a partitioned variable.
-        partition_strategy: how rows are spread over parts: "mod" in turns, "div" contiguously.
-        validate_indices: accepted and unused, as in TensorFlow.
-        max_norm: the norm rows are scaled down to.
+        params: a tensor or variable, a list of partitions, or a partitioned variable.
+        partition_strategy: "mod": row i is in partition i modulo their number; "div": rows are contiguous.
+        validate_indices: ignored, as in TensorFlow.
+        max_norm: the norm to which longer rows are scaled down.
 
     Raises:
-        GraphValueError: no part, or another strategy.
+        GraphValueError: there are no partitions, or the strategy is unknown.
     """
     return _lookup(params, ids, partition_strategy, name, max_norm, None)
 
@@ -146,16 +146,16 @@ def embedding_lookup_sparse(
     combiner: str | None = None,
     max_norm: Any = None,
 ) -> Tensor:
-    """The rows of each example, combined: summed, their mean, or their sum over the root of their number.
+    """Look up the rows of each example and combine them: their sum, mean, or sum over the square root of their number.
 
     Args:
         sp_ids: a SparseTensor of rank 2 or more: the ids of each example.
-        sp_weights: a SparseTensor of the same indices, or None for weights 1.
-        combiner: "sum", "mean" (the default) or "sqrtn"; with weights they count instead of the number of rows.
+        sp_weights: a SparseTensor with the same indices; None: all weights are 1.
+        combiner: "sum", "mean" (the default) or "sqrtn"; weights replace the number of rows.
 
     Raises:
-        GraphTypeError: ids or weights are no SparseTensors.
-        GraphValueError: another combiner.
+        GraphTypeError: ids or weights are not SparseTensors.
+        GraphValueError: the combiner is unknown.
     """
     combiner = combiner or "mean"
     _check_sparse_arguments(sp_ids, sp_weights, combiner)

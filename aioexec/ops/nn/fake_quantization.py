@@ -1,4 +1,4 @@
-"""Fake quantisation: floats rounded as if they had been stored in a few bits, and the gradient that passes through."""
+"""Fake quantisation: rounds floats to the values of a quantised dtype; gradients pass through (straight-through estimator)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Single = np.float32
 
 
 def levels(attrs: Attrs) -> tuple[np.float32, np.float32]:
-    """The least and greatest number of the quantised range."""
+    """Return the lowest and highest level of the quantised range."""
     bits = attrs["num_bits"]
     if not 2 <= bits <= 16:
         raise InvalidArgumentError(f"num_bits must be between 2 and 16, inclusive, got {bits}")
@@ -27,7 +27,7 @@ def levels(attrs: Attrs) -> tuple[np.float32, np.float32]:
 
 
 def nudged(attrs: Attrs, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """The range moved so that 0 is one of its steps, and the size of a step."""
+    """Return the range shifted so that 0 is a level, and the step between levels."""
     least, greatest = levels(attrs)
     step = (high - low) / (greatest - least)
     with np.errstate(all="ignore"):
@@ -47,7 +47,7 @@ def quantized(attrs: Attrs, x: Array, low: Array, high: Array) -> Array:
 
 
 def passed(attrs: Attrs, dy: Array, x: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    """Gradients of the values inside of the range, and of those below and above it."""
+    """Return the gradients of values inside of the range, below it, and above it."""
     if dy.shape != x.shape:
         raise InvalidArgumentError(
             f"gradient and input must be the same size, got {list(dy.shape)} and {list(x.shape)}"
@@ -129,7 +129,7 @@ def both_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def range_dims(context: ShapeContext, image: Dims, first: int, per_channel: bool) -> tuple[Dims, Dims]:
-    """The image, and the bounds of its range: scalars, or one for each channel."""
+    """Shape rule: the shape of the images; bounds are scalars, or one per channel."""
     if not per_channel:
         for bound in context.inputs[first:]:
             with_rank(bound, 0)
@@ -205,7 +205,7 @@ def fake_quant_with_min_max_args(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """`inputs` as they are after being stored in `num_bits`, of a range given once and for all."""
+    """Quantise and dequantise `inputs` to `num_bits` in a constant range."""
     attrs = {"min": float(min), "max": float(max), "num_bits": num_bits, "narrow_range": narrow_range}
     return apply_op("FakeQuantWithMinMaxArgs", inputs, name=name, **attrs)
 
@@ -213,7 +213,7 @@ def fake_quant_with_min_max_args(
 def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """`inputs` as they are after being stored in `num_bits`, of a range that may be learned."""
+    """Quantise and dequantise `inputs` to `num_bits` in a range given as tensors, which can be trained."""
     attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
     return apply_op("FakeQuantWithMinMaxVars", inputs, min, max, name=name, **attrs)
 

@@ -1,11 +1,11 @@
-"""Loop bodies of single ops of neural networks."""
+"""Loop bodies of L2Loss."""
 
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer
 
 BLOCK = 512
-"""Squares that are summed in their own precision before they go into the total."""
+"""Squares that are summed in the element dtype before they are added to the total."""
 
 
 def half_square_sum(t: Pointer, y: Pointer, n: int) -> int:

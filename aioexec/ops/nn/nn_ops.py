@@ -1,4 +1,4 @@
-"""Ops of neural networks that are neither activation nor loss: biases, the L2 loss, best classes, normalisation."""
+"""Ops of neural networks other than activations and losses: bias, L2 loss, top-k, L2 normalisation."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def bind_bias_gradient(
 
 
 def bias_gradient_gradient(op: Operation, dy: Tensor) -> tuple[Tensor]:
-    """Every element got the gradient of its channel."""
+    """Broadcast the gradient of a channel's bias to all elements of the channel."""
     source = op.inputs[0]
     if op.attrs["data_format"] == "NCHW":
         rank = 4 if source.dims is None else len(source.dims)
@@ -188,7 +188,7 @@ register(
     gradient=lambda op, dy: (apply_op("Mul", op.inputs[0], dy),),
 )
 
-# Best classes
+# Top k
 
 
 def hit_dims(context: ShapeContext) -> Sequence[Dims]:
@@ -198,7 +198,7 @@ def hit_dims(context: ShapeContext) -> Sequence[Dims]:
 
 
 def hits(predictions: Array, targets: Array, k: int) -> Array:
-    """Whether fewer than k classes of a row beat the target; no where that cannot be said: bad target, NaN, infinity."""
+    """Return whether fewer than k classes of a row exceed the target; False for invalid targets and non-finite rows."""
     if predictions.ndim != 2 or targets.shape != predictions.shape[:1]:
         raise InvalidArgumentError(
             f"First dimension of predictions {list(predictions.shape)} must match length of targets {list(targets.shape)}"
@@ -245,7 +245,7 @@ def top_dims(context: ShapeContext) -> Sequence[Dims]:
 
 
 def top_kernel(context: KernelContext) -> Compute:
-    """The k largest of each row in order, the earlier of equal ones first, NaN before everything."""
+    """Return the k largest elements of each row, descending; equal ones in order of position, NaN first."""
     index_dtype = context.output_dtypes[1].numpy
 
     def compute(x: Array, k: Array) -> tuple[Array, Array]:
@@ -264,7 +264,7 @@ def top_kernel(context: KernelContext) -> Compute:
 
 
 def top_gradient(op: Operation, dy: Tensor, _: Any) -> tuple[Tensor, None]:
-    """Each value's gradient goes back to the place it was taken from."""
+    """Scatter the gradient of each value to its original position."""
     x, indices = op.inputs[0], op.outputs[1]
     known = None if x.dims is None else x.dims[-1]
     depth = apply_op("Squeeze", last_dim(x)) if known is None else constant(known, "int32")
@@ -275,7 +275,7 @@ def top_gradient(op: Operation, dy: Tensor, _: Any) -> tuple[Tensor, None]:
 
 
 def last_dim(x: Tensor) -> Tensor:
-    """The size of the last dimension, a vector of one element."""
+    """Return the size of the last dimension as a vector of one element."""
     return apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1)
 
 
@@ -293,36 +293,36 @@ register(
 
 
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """Add a vector to the last dimension of `value`, or to the second where `data_format` starts with "NC".
+    """Add a vector to the last dimension of `value`, or to dimension 1 if `data_format` starts with "NC".
 
     Raises:
-        GraphValueError: `value` has fewer than 2 dimensions, or another number of channels than `bias` elements.
+        GraphValueError: `value` has fewer than 2 dimensions, or the numbers of channels and of `bias` elements differ.
     """
     layout = "NCHW" if data_format is not None and data_format.startswith("NC") else "NHWC"
     return apply_op("BiasAdd", value, bias, name=name, data_format=layout)
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """x @ weights + biases."""
+    """Return x @ weights + biases."""
     with op_scope(name, "xw_plus_b", x, weights, biases) as scope:
         return bias_add(apply_op("MatMul", x, weights), biases, name=scope)
 
 
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """relu(x @ weights + biases)."""
+    """Return relu(x @ weights + biases)."""
     with op_scope(name, "relu_layer", x, weights, biases) as scope:
         return apply_op("Relu", bias_add(apply_op("MatMul", x, weights), biases), name=scope)
 
 
 def l2_loss(t: Any, name: str | None = None) -> Tensor:
-    """sum(t ** 2) / 2."""
+    """Return sum(t ** 2) / 2."""
     return apply_op("L2Loss", t, name=name)
 
 
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:
-    """x / sqrt(max(sum(x ** 2), epsilon)), the sum over `axis`."""
+    """Return x / sqrt(max(sum(x ** 2), epsilon)), the sum over `axis`."""
     if axis is not None and dim is not None:
         raise GraphValueError("Cannot specify both 'axis' and 'dim'")
     with op_scope(name, "l2_normalize", x) as scope:
@@ -333,18 +333,18 @@ def l2_normalize(
 
 
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
-    """Whether the class `targets[i]` is among the k best of row i of `predictions`; ties count, non-finite rows do not."""
+    """Return whether class `targets[i]` is among the k best of row i of `predictions`; ties count, non-finite rows do not."""
     with op_scope(name, "in_top_k", predictions, targets):
         return apply_op("InTopKV2", predictions, targets, k)
 
 
 class TopKV2(NamedTuple):
-    """The k largest elements of the last dimension, in descending order, and where they were."""
+    """The k largest elements along the last dimension, descending, and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> TopKV2:
-    """The `k` largest elements along the last dimension and their indices, the earlier of equal ones first."""
+    """Return the `k` largest elements along the last dimension and their indices; equal ones in order of position."""
     return TopKV2(*apply_tuple_op("TopKV2", input, k, name=name, sorted=sorted))

@@ -1,4 +1,4 @@
-"""Losses over many classes that look at some sampled ones: noise-contrastive estimation and sampled softmax."""
+"""Losses over many classes that evaluate sampled classes only: noise-contrastive estimation and sampled softmax."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SampledValues = tuple[Any, Any, Any]
 
 
 def _rows(value: Tensor, first: Any, count: Any) -> Tensor:
-    """`count` rows of a matrix from `first` on (-1: all that follow)."""
+    """Return `count` rows of a matrix from `first` on (-1: all)."""
     begin, size = apply_op("Pack", [first, 0]), apply_op("Pack", [count, -1])
     return apply_op("Slice", value, begin, size)
 
@@ -48,7 +48,7 @@ def _compute_sampled_logits(
     partition_strategy: str,
     seed: int | None,
 ) -> tuple[Tensor, Tensor]:
-    """Logits of the true and of the sampled classes, and the labels of both."""
+    """Return the logits of true and sampled classes, and the labels of both."""
     truth = convert_to_tensor(labels)
     if truth.dtype.base_dtype != dtypes.int64:
         truth = apply_op("Cast", truth, DstT=dtypes.int64)
@@ -86,7 +86,7 @@ def _true_logits(inputs: Tensor, weights: Tensor, biases: Tensor, num_true: int)
 
 
 def _without_hits(logits: Tensor, truth: Tensor, sampled: Tensor, num_true: int) -> Tensor:
-    """Lower the logits of sampled classes that are true, so far that they do not count."""
+    """Lower the logits of sampled classes that are true classes so far that they have no effect."""
     rows, ids, lowered = compute_accidental_hits(truth, sampled, num_true)
     column = constant(np.array([-1, 1], np.int32))
     places = apply_op(
@@ -116,12 +116,12 @@ def nce_loss(
     partition_strategy: str = "mod",
     name: str = "nce_loss",
 ) -> Tensor:
-    """The noise-contrastive loss of each example: its true classes against sampled ones, each a yes or no.
+    """Return the noise-contrastive loss of each example: a binary classification of true and sampled classes.
 
     Args:
-        weights, biases: of all classes; weights may be in parts.
+        weights, biases: weights and biases of all classes; weights may be partitioned.
         labels: the true classes, [batch, num_true].
-        sampled_values: what a candidate sampler returned; by default a log-uniform one is asked.
+        sampled_values: the result of a candidate sampler; by default `log_uniform_candidate_sampler`.
     """
     with op_scope(name, "nce_loss", weights, biases, labels, inputs):
         logits, truth = _compute_sampled_logits(
@@ -150,7 +150,7 @@ def sampled_softmax_loss(
     name: str = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Tensor:
-    """The cross entropy of each example over its true classes and sampled ones; arguments as for `nce_loss`."""
+    """Return the cross entropy of each example over true and sampled classes; arguments as for `nce_loss`."""
     with op_scope(name, "sampled_softmax_loss", weights, biases, labels, inputs):
         logits, truth = _compute_sampled_logits(
             *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),

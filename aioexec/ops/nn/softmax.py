@@ -1,4 +1,4 @@
-"""Softmax and its logarithm over the last dimension, or over any through transposition."""
+"""Softmax and log-softmax over the last dimension, or over another one by transposition."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def checked(compute: Callable[[Array], Array]) -> Compute:
 
 
 def shifted_values(x: Array) -> Array:
-    """Logits less the largest of their row."""
+    """Subtract the maximum of each row."""
     return np.asarray(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
 
 
@@ -159,7 +159,7 @@ register(
 
 
 def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None) -> Tensor:
-    """Apply an op that works on the last dimension to another one, by exchanging the two."""
+    """Apply an op on the last dimension to another one by exchanging the two."""
     if axis is not None and dim is not None:
         raise GraphValueError("Cannot specify both 'axis' and 'dim'")
     chosen = -1 if axis is None and dim is None else int(dim if axis is None else axis)
@@ -181,14 +181,14 @@ def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None)
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """exp(logits) / sum(exp(logits)) along `axis`, the last by default.
+    """Return exp(logits) / sum(exp(logits)) along `axis`, by default the last.
 
     Raises:
-        GraphValueError: the axis is out of range, or not the last one of logits whose rank is not known.
+        GraphValueError: the axis is out of range, or the rank is unknown and the axis is not the last.
     """
     return along_axis("Softmax", logits, axis, dim, name)
 
 
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """logits - log(sum(exp(logits))) along `axis`, as `softmax`."""
+    """Return logits - log(sum(exp(logits))) along `axis`, as `softmax`."""
     return along_axis("LogSoftmax", logits, axis, dim, name)

@@ -1,4 +1,4 @@
-"""Loop bodies of softmax and its losses, over rows of logits; an elementwise launch between them computes the powers."""
+"""Loop bodies of softmax and its losses, over rows of logits; an elementwise launch between them computes the exponentials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from aioexec.graph.kernels.loop_language import Pointer, Real, log, offset
 from aioexec.ops.reduction.loops import sum_row
 
 TILE = 64
-"""Columns of a long row that are compared side by side."""
+"""Columns of a long row whose maxima are computed side by side."""
 
 
 def shift_rows(x: Pointer, y: Pointer, rows: int, n: int) -> int:

@@ -1,1 +1,1 @@
-"""Batch normalisation and local response normalisation: definitions, launches and native loops."""
+"""Batch normalisation and local response normalisation: ops, launches and native loops."""

@@ -1,7 +1,7 @@
-"""Batch normalisation: the fused ops, their gradients, and the gradients of those.
+"""Fused batch normalisation, its gradients, and their gradients.
 
-A channel's elements are made to have mean 0 and variance 1, then scaled and shifted. In training mean and variance are those of
-the batch, and derivatives go through them; else they are given and constant. 16-bit images are computed in float32.
+Each channel is normalised to mean 0 and variance 1, then scaled and shifted. In training, mean and variance are those of the
+batch, and gradients flow through them; else they are constant inputs. 16-bit images are computed in float32.
 
 With r = 1 / sqrt(variance + epsilon), n = (x - mean) r and m the mean over a channel, the gradients in training are
 
@@ -33,12 +33,12 @@ Array = np.ndarray[Any, Any]
 
 
 def _uses_given(attrs: Attrs) -> bool:
-    """Whether the mean and variance that are given enter the result."""
+    """Return whether the mean and variance inputs affect the result."""
     return not attrs["is_training"] or attrs["exponential_avg_factor"] != 1.0
 
 
 def _merge_channels(attrs: Attrs, images: Sequence[Dims], vectors: Sequence[Dims]) -> tuple[Dims, Dims]:
-    """The shape of images (the first is the one to report) and of one value a channel."""
+    """Merge the shapes of images (the first is named in errors) and of vectors with one value per channel."""
     rank = len(attrs["data_format"])
     axis = channel_axis(attrs)
     channels: Dims = (None,)
@@ -63,7 +63,7 @@ def _forward_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _forward_shape_with_reserve(context: ShapeContext) -> Sequence[Dims]:
-    """TensorFlow leaves open what a device keeps in the third reserve; here it is a scalar that means nothing."""
+    """Shape rule; reserve 3 is device-specific in TensorFlow, here an unused scalar."""
     return [*_forward_shape(context), ()]
 
 
@@ -73,11 +73,11 @@ def _backward_shape(context: ShapeContext) -> Sequence[Dims]:
     return [image, channels, channels, (0,), (0,)]
 
 
-# Reference kernels, on images with the channels last
+# Reference kernels, on channels-last images
 
 
 def _flat(attrs: Attrs, image: Array) -> Array:
-    """The elements of each channel as a column, in float32."""
+    """Return the elements of each channel as a column, in float32."""
     last = np.moveaxis(image, channel_axis(attrs), -1)
     return last.reshape(math.prod(last.shape[:-1]), last.shape[-1]).astype(np.float32)
 
@@ -118,7 +118,7 @@ def _forward_kernel(context: KernelContext) -> Compute:
     vector_dtype = context.output_dtypes[1].numpy
 
     def reported(x: Array, mean: Array, variance: Array, old: tuple[Array, Array]) -> tuple[Array, Array]:
-        """The running averages; the variance without the bias of a sample."""
+        """Return the running averages; the batch variance enters with Bessel's correction."""
         if len(x) == 0:
             return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
         unbiased = variance * np.float32(len(x) / max(len(x) - 1, 1))
@@ -190,7 +190,7 @@ def _backward_op(op_type: str) -> str:
 
 
 def _forward_gradient(op: Operation, dy: Tensor, *_: Any) -> Sequence[Tensor | None]:
-    """Gradients go to x, scale and offset. What else comes out has none, as in TensorFlow."""
+    """Return the gradients of x, scale and offset. The other outputs have none, as in TensorFlow."""
     x, scale = op.inputs[:2]
     is_training = op.attrs["is_training"]
     mean, variance = op.outputs[3:5] if is_training else op.inputs[3:5]
@@ -212,7 +212,7 @@ def _cast(value: Tensor, dtype: str) -> Tensor:
 
 
 class _Channels:
-    """Symbolic arithmetic on images and on one value a channel, shaped so that the two broadcast."""
+    """Symbolic arithmetic on images and on vectors with one value per channel, shaped so that they broadcast."""
 
     def __init__(self, attrs: Attrs) -> None:
         axis, rank = channel_axis(attrs), len(attrs["data_format"])
@@ -229,14 +229,14 @@ class _Channels:
         return apply_op("Mean", image, self.others, keep_dims=True)
 
     def centred(self, image: Tensor, normal: Tensor) -> Tensor:
-        """Without what a change of mean or variance takes back."""
+        """Subtract the contributions of mean and variance from a gradient."""
         return image - self.mean(image) - normal * self.mean(image * normal)
 
 
 def _backward_gradient(
     op: Operation, ddx: Tensor, dd_scale: Tensor, dd_offset: Tensor, *_: Any
 ) -> Sequence[Tensor | None]:
-    """With a, b, c the gradients of dx, dscale, doffset, and h = b dy - scale r (a m(dy n) + dy m(a n)) that of n."""
+    """With a, b, c the gradients of dx, dscale, doffset, and h = b dy - scale r (a m(dy n) + dy m(a n)) the gradient of n."""
     dy, x, scale, mean, variance = (_cast(each, "float32") for each in op.inputs[:5])
     each = _Channels(op.attrs)
     a, b, c = _cast(ddx, "float32"), each.spread(dd_scale), each.spread(dd_offset)

@@ -1,4 +1,4 @@
-"""How batch normalisation becomes launches: a loop for the sums, then elementwise kernels on channels and on the image."""
+"""Launches of batch normalisation: a loop for the sums, then elementwise kernels on channels and on the image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aioexec.ops.reduction.launches import Scratch
 _DTYPE = "float32"
 _SIZE = 4
 _NS_PER_ELEMENT = 0.04
-_WIDE = 512  # elements of a row that fill vectors well
+_WIDE = 512  # elements per row that fill vectors well
 _STRIPS_OF_MOMENTS = (_DTYPE, _DTYPE, "float64", "float64")
 _STRIPS_OF_PRODUCTS = (_DTYPE, *_STRIPS_OF_MOMENTS)
 
@@ -29,7 +29,7 @@ def channel_axis(attrs: Attrs) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as [outer, c, inner], all of whose elements are float32."""
+    """An image of float32 as [outer, c, inner]."""
 
     outer: int
     c: int
@@ -41,7 +41,7 @@ class Image:
 
     @property
     def rows(self) -> int:
-        """Elements of a channel."""
+        """Elements per channel."""
         return self.outer * self.inner
 
     def apply(
@@ -52,9 +52,9 @@ class Image:
         result: tuple[str, Operand],
         scratch: Scratch,
     ) -> list[Launch | None]:
-        """Compute each element from those at its place and from values of its channel.
+        """Launch an elementwise kernel on images and on vectors with one value per channel.
 
-        Few channels would make short rows: then several rows are one, and the values are repeated for them.
+        Few channels would make rows short: then several rows are merged, and the vectors repeated.
         """
         group = min(_WIDE // self.c, self.outer) if self.inner == 1 and self.c < _WIDE else 1
         rows: list[Launch | None] = []
@@ -83,7 +83,7 @@ class Image:
         strips: Sequence[str],
         scratch: Scratch,
     ) -> list[Launch]:
-        """Launch the loop for this layout; the operands are images, then vectors, then strips of accumulators."""
+        """Launch the summation loop for this layout; operands are images, vectors, strips of accumulators."""
         cost = int(_NS_PER_ELEMENT * len(images) * prod(self.shape)) + 50
         if self.inner == 1:
             places = [scratch.add(loops.STRIP * np.dtype(name).itemsize) for name in strips]
@@ -97,7 +97,7 @@ class Image:
 
 
 def _image(attrs: Attrs, spec: Spec, vectors: Sequence[Spec]) -> Image | None:
-    """None: not a case for these loops."""
+    """Return the image, or None if the loops do not support the case."""
     axis = channel_axis(attrs)
     if len(spec.shape) != len(attrs["data_format"]) or spec.size == 0:
         return None
@@ -162,7 +162,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 def _running(
     attrs: Attrs, image: Image, given: dict[str, Operand], used: Sequence[Operand], shown: Sequence[Operand]
 ) -> Launch | None:
-    """The running averages, of the variance without the bias of a sample."""
+    """Return launches for the running averages; the batch variance enters with Bessel's correction."""
     factor = float(np.float32(attrs["exponential_avg_factor"]))
     unbiased = image.rows / max(image.rows - 1, 1)
     inputs, targets = [("m", used[0]), ("v", used[1])], [("a", shown[0]), ("b", shown[1])]

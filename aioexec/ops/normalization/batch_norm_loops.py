@@ -1,9 +1,9 @@
-"""Loops of batch normalisation: moments of channels, and the sums its gradient needs.
+"""Loops of batch normalisation: moments of channels, and the sums for the gradient.
 
-An image is seen as [outer, c, inner]. Where channels are innermost (inner 1) rows are walked in blocks that stay in the cache,
-several side by side to fill a strip of accumulators; else the elements of a channel are contiguous. Both ways a block is summed
-in single precision and blocks are joined in double precision, mean and squared distances from it apart, so that neither the
-length nor a large mean costs digits.
+An image is [outer, c, inner]. If inner is 1 (channels-last), blocks of rows that fit into the cache are processed, several
+rows side by side to fill a strip of accumulators; else the elements of a channel are contiguous. Within a block, sums are in
+single precision; blocks are merged in double precision by mean and sum of squared deviations (Chan et al., 1979), so that
+neither the length nor a large mean reduces the accuracy.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ STRIP = 256
 """Accumulators side by side."""
 
 CHUNKS = 16
-"""Strips of a block."""
+"""Strips per block."""
 
 BLOCK = 2048
-"""Contiguous elements of a block."""
+"""Contiguous elements per block."""
 
 
 def moments_of_rows(

@@ -1,4 +1,4 @@
-"""Functions that normalise: by given moments, by those of the batch, and the moments themselves from sums."""
+"""Normalisation functions: batch normalisation with given or batch moments, and moments from sums."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.ops.common.elementwise import op_scope
-from aioexec.ops.normalization import batch_norm as batch_norm  # its rows
+from aioexec.ops.normalization import batch_norm as batch_norm  # registers ops
 from aioexec.ops.reduction.reductions import keeps_dims, reduce_sum
 
 LEAST_EPSILON = 1.001e-5
-"""What GPU kernels of TensorFlow ask for at least: the function gives no less on any device."""
+"""Minimum epsilon of TensorFlow's cuDNN kernels; as in TensorFlow, the function enforces it on all devices."""
 
 
 def batch_normalization(
@@ -28,7 +28,7 @@ def batch_normalization(
     variance_epsilon: Any,
     name: str | None = None,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + variance_epsilon) * scale + offset, by broadcasting; scale and offset may be None."""
+    """Return (x - mean) / sqrt(variance + variance_epsilon) * scale + offset, broadcast; scale and offset may be None."""
     with op_scope(name, "batchnorm", x, mean, variance, scale, offset):
         value = convert_to_tensor(x)
         dtype = value.dtype.base_dtype
@@ -57,13 +57,13 @@ def fused_batch_norm(
     name: str | None = None,
     exponential_avg_factor: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise images by the moments of each channel: those of the batch in training, else the given ones.
+    """Normalise each channel of images: by the moments of the batch in training, else by the given ones.
 
     Returns:
         The images, and the running mean and variance.
 
     Raises:
-        GraphValueError: mean and variance are missing where they are needed.
+        GraphValueError: mean or variance is missing outside of training.
     """
     if (not is_training or exponential_avg_factor != 1.0) and (mean is None or variance is None):
         raise GraphValueError("Both `mean` and `variance` must be a 1D tensor when `is_training` is False")
@@ -112,7 +112,7 @@ def sufficient_statistics(
     name: str | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Count, sum and sum of squares over `axes`, of `x` less `shift`; and the shift."""
+    """Return count, sum and sum of squares over `axes` of `x - shift`, and the shift."""
     axes = [int(axis) for axis in np.asarray(axes).reshape(-1)]
     keep = keeps_dims(keepdims, keep_dims)
     with op_scope(name, "sufficient_statistics", x, shift):
@@ -134,7 +134,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance from what `sufficient_statistics` gives."""
+    """Return mean and variance for the result of `sufficient_statistics`."""
     with op_scope(name, "normalize", counts, mean_ss, variance_ss, shift):
         divisor = apply_op("Reciprocal", counts, name="divisor")
         moved = apply_op("Mul", mean_ss, divisor)
@@ -151,7 +151,7 @@ def weighted_moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over `axes`, where each element counts `frequency_weights` times."""
+    """Return the mean and variance over `axes` of elements weighted by `frequency_weights`."""
     keep = keeps_dims(keepdims, keep_dims)
     with op_scope(name, "weighted_moments", x, frequency_weights):
         value = convert_to_tensor(x)

@@ -1,4 +1,4 @@
-"""Local response normalisation: each element divided by a power of the sum of squares of its neighbours in depth."""
+"""Local response normalisation: divides each element by a power of the sum of squares of its neighbours in depth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_RADIUS = 2**31 - 1
 
 
 def neighbours(values: Array, radius: int) -> Array:
-    """The sum over the neighbours in depth of each element, itself included."""
+    """Sum over each element and its neighbours in depth."""
     depth = values.shape[-1]
     result = np.zeros_like(values)
     for step in range(-min(radius, depth), min(radius, depth) + 1):
@@ -114,7 +114,7 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """input / (bias + alpha * sum of squares of neighbours in depth) ** beta."""
+    """Return input / (bias + alpha * sum of squares of neighbours in depth) ** beta."""
     attrs = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
     return apply_op("LRN", input, name=name, **attrs)
 

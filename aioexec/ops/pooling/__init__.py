@@ -1,1 +1,1 @@
-"""Pooling of images and volumes, and patches of images."""
+"""Pooling of images and volumes, patches of images, morphological dilation and erosion."""

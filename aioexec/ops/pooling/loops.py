@@ -1,4 +1,4 @@
-"""Native pooling: one pass over the windows, the innermost loop along the channels, which lie next to each other."""
+"""Native pooling: one pass over the windows; the innermost loop is over the channels, which are contiguous."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ _NUMBERS = (*_REAL, "int32", "int64")
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The sizes of one pooling of images batch × height × width × depth."""
+    """The sizes of a pooling of images [batch, height, width, depth]."""
 
     dtype: np.dtype[Any]
     batch: int
@@ -216,7 +216,7 @@ class Pool:
 
     @property
     def tiles(self) -> bool:
-        """Whether windows of two by two cover the image exactly."""
+        """Whether 2 × 2 windows tile the image exactly."""
         return all(
             (axis.window, axis.stride, axis.before, axis.count * 2) == (2, 2, 0, axis.size)
             for axis in (self.vertical, self.horizontal)
@@ -233,7 +233,9 @@ class Pool:
         scratch: Sequence[tuple[str, int]] = (),
         passes: int = 1,
     ) -> Launches:
-        """Launch a loop: the operands of the image's shape ("x" in `order`) and of the pool's ("y"), then scratch memory."""
+        """Launch a loop; operands have the shape of the image ("x" in `order`) or of the pool ("y"), then come scratch
+        buffers.
+        """
         v, h, line = self.vertical, self.horizontal, self.depth * self.dtype.itemsize
         words: tuple[int, ...] = (self.batch, v.size, h.size, self.depth, v.count, h.count)
         if not body.__name__.endswith("_2x2"):
@@ -257,7 +259,7 @@ class Pool:
 
 
 def _pool(attrs: Attrs, image: Spec, dtypes: Sequence[str]) -> Pool | None:
-    """None: not a case for these loops."""
+    """Return the sizes, or None if the loops do not support the case."""
     if attrs["data_format"] != "NHWC" or image.dtype.name not in dtypes:
         return None
     if any(attrs[name][axis] != 1 for name in ("ksize", "strides") for axis in (0, 3)):

@@ -1,4 +1,4 @@
-"""Patches of images, laid out in depth; and morphological dilation, which looks at the same patches."""
+"""ExtractImagePatches, and morphological dilation (Dilation2D), which reduces the same patches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from aioexec.shapes import Dims, merge, with_rank
 
 
 def windows_of(attrs: Attrs) -> dict[str, Any]:
-    """The attributes as those of convolutions are called."""
+    """Return the attributes under the names that convolutions use."""
     found = {
         "strides": attrs["strides"],
         "dilations": attrs["rates"],
@@ -85,7 +85,7 @@ def _patches_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
 
 
 def _returned(op: Operation, dy: Tensor) -> Tensor:
-    """A patch is a convolution with filters that each pick one element; channels are taken for images of their own."""
+    """The gradient: patches are a convolution with one-hot filters, applied to each channel as an image of its own."""
     attrs = windows_of(op.attrs)
     _, height, width, _ = attrs.pop("ksize")
     picked = height * width
@@ -111,7 +111,7 @@ register(
     gradient=_patches_gradient,
 )
 
-# Dilation: the maximum of a patch plus a filter
+# Dilation: the maximum over a window of image plus filter
 
 
 def _dilation_shape(context: ShapeContext) -> Sequence[Dims]:
@@ -135,11 +135,11 @@ def _axes_of(attrs: Attrs, image: Array, filters: Array) -> Axes:
 
 
 def _best_taps(image: Array, filters: Array, axes: Axes) -> tuple[Array, Array]:
-    """The largest sum of each window and the number of its first tap; taps outside of the image do not count."""
+    """Return the maximum of each window and its first tap; taps outside of the image are excluded."""
     padded, least = pad(image, axes), lowest(image.dtype)
     shape = (len(image), *counts(axes), image.shape[3])
     best, found = np.full(shape, least, image.dtype), np.zeros(shape, np.int64)
-    if not found.size:  # NumPy's copyto reads an element of empty arrays of bfloat16
+    if not found.size:  # NumPy's copyto reads an element even of empty bfloat16 arrays
         return best, found
     for number, tap in enumerate(taps(axes)):
         value = padded[seen_by(axes, tap)] + filters[tap]
@@ -238,7 +238,7 @@ def extract_image_patches(
     name: str | None = None,
     sizes: Any = None,
 ) -> Tensor:
-    """The patches of images [batch, height, width, channels], each laid out in depth."""
+    """Extract patches of images [batch, height, width, channels] and flatten each into the depth."""
     given = ksizes if sizes is None else sizes
     if given is None or padding is None:
         raise GraphValueError("extract_image_patches: sizes and padding must be given")
@@ -256,7 +256,7 @@ def dilation2d(
     filters: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """The largest sum of a window and the filter [height, width, channels], for each channel."""
+    """Return the maximum over each window of image plus filter [height, width, channels], per channel."""
     taken, apart = filter if filters is None else filters, rates if dilations is None else dilations
     windows = {"strides": list(strides), "rates": list(apart), "padding": padding}
     return apply_op("Dilation2D", input, taken, name=name, **windows)

@@ -1,7 +1,7 @@
-"""Max and average pooling of images, with their gradients; volumes are in `pool3d`.
+"""2-D max and average pooling with gradients; 3-D pooling is in `pool3d`.
 
-As in TensorFlow, a maximum starts from the smallest number, so NaN never wins; the gradient of a window goes to its first
-maximum; an average counts only what lies in the image.
+As in TensorFlow, a maximum starts from the lowest finite number, so NaN is never a maximum; the gradient of a window goes to
+its first maximum; an average excludes padding.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pool_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def image_shape(context: ShapeContext) -> Sequence[Dims]:
-    """The shape of the image, which is input 0."""
+    """Shape rule: the shape of the image, input 0."""
     check_attrs(context.attrs)
     pooled = merge(with_rank(context.inputs[1], rank_of(context)), context.inputs[2])
     image = with_rank(context.inputs[0], rank_of(context))
@@ -82,7 +82,7 @@ def _agreed(size: int | None, other: int | None) -> int | None:
 
 
 def pooled_shape(context: ShapeContext) -> Sequence[Dims]:
-    """The shape of what came out of the pool, which is input 1."""
+    """Shape rule: the shape of the pooled image, input 1."""
     check_attrs(context.attrs)
     merge(with_rank(context.inputs[0], rank_of(context)), context.inputs[2])
     return [with_rank(context.inputs[1], rank_of(context))]
@@ -95,22 +95,22 @@ def given_shape(context: ShapeContext) -> Sequence[Dims]:
     return [merge(context.partial(0), (None,) * rank_of(context))]
 
 
-# Reference kernels, on images as batch, height, width, channels
+# Reference kernels, on images [batch, height, width, channels]
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The smallest finite number of a dtype."""
+    """Return the lowest finite number of a dtype."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min
     return ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]  # knows bfloat16, has no types
 
 
 def maximum(image: Array, axes: Axes) -> Array:
-    """The largest element of each window."""
+    """Return the maximum of each window."""
     start = lowest(image.dtype)
     padded = pad(image, axes, start)
     result = np.full((len(image), *counts(axes), image.shape[-1]), start, image.dtype)
-    if not result.size:  # NumPy's copyto reads an element of empty arrays of bfloat16
+    if not result.size:  # NumPy's copyto reads an element even of empty bfloat16 arrays
         return result
     for tap in taps(axes):
         seen = padded[seen_by(axes, tap)]
@@ -119,7 +119,7 @@ def maximum(image: Array, axes: Axes) -> Array:
 
 
 def first_maximum(image: Array, axes: Axes) -> Array:
-    """The number of the tap of each window where its first maximum is; NaN is passed over unless it comes first."""
+    """Return the tap of the first maximum of each window; NaN is skipped unless it is first."""
     padded = pad(image, axes)
     shape = (len(image), *counts(axes), image.shape[-1])
     best, found = np.zeros(shape, image.dtype), np.full(shape, -1)
@@ -134,7 +134,7 @@ def first_maximum(image: Array, axes: Axes) -> Array:
 
 
 def return_to(dy: Array, chosen: Array, axes: Axes) -> Array:
-    """Give each window's `dy` to the element of its chosen tap."""
+    """Add each window's `dy` to the element at its tap."""
     padded = np.zeros(padded_shape(len(dy), axes, dy.shape[-1]), dy.dtype)
     for number, tap in enumerate(taps(axes)):
         padded[seen_by(axes, tap)] += np.where(chosen == number, dy, np.zeros((), dy.dtype))
@@ -142,7 +142,7 @@ def return_to(dy: Array, chosen: Array, axes: Axes) -> Array:
 
 
 def take_from(image: Array, chosen: Array, axes: Axes) -> Array:
-    """The element of each window at its chosen tap: the adjoint of `return_to`."""
+    """Return the element at the tap of each window, the adjoint of `return_to`."""
     padded = pad(image, axes)
     result = np.zeros(chosen.shape, image.dtype)
     if not result.size:
@@ -153,14 +153,14 @@ def take_from(image: Array, chosen: Array, axes: Axes) -> Array:
 
 
 def inside_count(axes: Axes) -> Array:
-    """How many elements of each window lie in the image."""
+    """Return the number of elements of each window that are in the image."""
     along = [np.sum([axis.inside(tap) for tap in range(axis.window)], axis=0) for axis in axes]
     count: Array = functools.reduce(np.multiply.outer, along)
     return count[None, ..., None]
 
 
 def average(image: Array, axes: Axes) -> Array:
-    """The mean of each window."""
+    """Return the mean of each window."""
     padded = pad(image, axes)
     total = np.zeros((len(image), *counts(axes), image.shape[-1]), image.dtype)
     for tap in taps(axes):
@@ -183,7 +183,7 @@ def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _wide(attrs: Attrs, value: Array) -> Array:
-    """An image as batch, height, width, channels, in a dtype to add up in."""
+    """Convert to [batch, height, width, channels] and the dtype of accumulation."""
     value = channels_last(attrs, value)
     return value.astype(np.float32) if value.dtype.kind not in "iu" and value.dtype.itemsize < 4 else value
 
@@ -196,7 +196,7 @@ def axes_of(attrs: Attrs, image: Sequence[int]) -> Axes:
 
 
 def check_shape(what: str, attrs: Attrs, value: Array, image: Sequence[int], axes: Axes) -> None:
-    """Refuse a value that is not one element a window."""
+    """Check that a value has one element per window."""
     depth = DEPTH[attrs["data_format"]]
     expected = list(image)
     for axis, along in zip(SPATIAL[attrs["data_format"]], axes, strict=True):
@@ -398,7 +398,7 @@ def avg_pool(
     name: str | None = None,
     input: Any = None,
 ) -> Tensor:
-    """Take the mean of each window of images [batch, height, width, channels]; padding does not count.
+    """Take the mean of each window of images [batch, height, width, channels], excluding padding.
 
     Raises:
         GraphValueError: shapes or arguments do not fit.

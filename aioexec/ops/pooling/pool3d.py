@@ -1,6 +1,6 @@
-"""Max and average pooling of volumes, with their gradients; the kernels are those of `pool`.
+"""3-D max and average pooling with gradients; the kernels are those of `pool2d`.
 
-But for one: the gradient of a window goes to each element that equals its maximum, as in TensorFlow, not to the first alone.
+Except one: as in TensorFlow, the gradient of a window goes to all elements equal to its maximum, not only to the first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 def give_to_equals(image: Array, pooled: Array, dy: Array, axes: Axes) -> Array:
-    """Give each window's `dy` to all elements that are its maximum."""
+    """Add each window's `dy` to all elements equal to its maximum."""
     seen, wide = pad(image, axes), dy.astype(np.float32)
     padded = np.zeros(padded_shape(len(dy), axes, dy.shape[-1]), np.float32)
     for tap in taps(axes):
@@ -134,5 +134,5 @@ def avg_pool3d(
     data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """Take the mean of each window of volumes [batch, depth, height, width, channels]; padding does not count."""
+    """Take the mean of each window of volumes [batch, depth, height, width, channels], excluding padding."""
     return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name)

@@ -1,4 +1,4 @@
-"""Max pooling that also returns the position of each maximum, and max pooling with windows given as tensors."""
+"""Max pooling that returns the position of each maximum, and max pooling with windows given as tensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from aioexec.ops.convolution.windows import (
 from aioexec.ops.pooling import loops as pool_loops, pool2d as pool
 from aioexec.shapes import Dims, merge, with_rank
 
-# Where the maxima are: numbers of elements of an image (or of the batch), which has its channels last
+# Positions of the maxima: flat indices into an image (or the batch), channels last
 
 
 def _checked(context: KernelContext) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _checked(context: KernelContext) -> dict[str, Any]:
 
 
 def _last(attrs: Attrs) -> dict[str, Any]:
-    """The attributes, with the layout these ops have."""
+    """Return the attributes with data_format NHWC, which these ops imply."""
     return {**attrs, "data_format": "NHWC"}
 
 
@@ -52,7 +52,7 @@ def _with_attrs(context: ShapeContext, attrs: Attrs) -> ShapeContext:
 
 
 def _numbers(found: Array, image: Array, axes: Any, with_batch: bool) -> Array:
-    """The number of the element each window's chosen tap is at."""
+    """Return the flat index of the element at the tap of each window."""
     batch, height, width, depth = image.shape
     vertical, horizontal = axes
     rows = np.arange(vertical.count) * vertical.stride - vertical.before
@@ -80,12 +80,12 @@ def _argmax_kernel(context: KernelContext) -> Compute:
 
 
 def _with(context: KernelContext, attrs: Attrs) -> Any:
-    """A context for the kernel of another op."""
+    """Return a kernel context with other attributes, for the kernel of another op."""
     return SimpleNamespace(node_name=context.node_name, attrs=attrs)
 
 
 def _flat_numbers(image: Array, argmax: Array, with_batch: bool) -> Array:
-    """Elements of the batch; refuses those outside."""
+    """Return flat indices into the batch; raises InvalidArgumentError for those out of range."""
     numbers = argmax.astype(np.int64)
     if not with_batch:
         numbers = numbers + (
@@ -161,7 +161,7 @@ for _name, _kernel, _shape in (
         gradient=undefined_gradient,
     )
 
-# Windows as tensors: the last two inputs, `ksize` and `strides`
+# Windows as tensors: the last two inputs are `ksize` and `strides`
 
 
 def _given_windows(attrs: Attrs, ksize: Any, strides: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _given_windows(attrs: Attrs, ksize: Any, strides: Any) -> dict[str, Any]:
 
 
 def _kernel_of(kernel: Callable[[KernelContext], Compute]) -> Callable[[KernelContext], Compute]:
-    """A kernel for windows that are known when it runs."""
+    """Return a kernel for windows that are given at run time."""
 
     def bind(context: KernelContext) -> Compute:
         def compute(*inputs: Array) -> Any:
@@ -290,7 +290,7 @@ def max_pool_with_argmax(
     output_dtype: Any = None,
     include_batch_in_index: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each window of images [batch, height, width, channels], and the number of its element in the image."""
+    """Return the maximum of each window of images [batch, height, width, channels], and its flat index in the image."""
     order = format_name(data_format)
     wanted = Targmax if output_dtype is None else output_dtype
     output, index = apply_tuple_op(
