@@ -387,7 +387,7 @@ def _tensor_diag(diagonal: Array) -> Array:
     return result.reshape(diagonal.shape * 2)
 
 
-def _half(dims: Dims) -> Dims:
+def _half_of_dims(dims: Dims) -> Dims:
     """Return the first half of a shape that consists of two equal halves."""
     if dims is None:
         return None
@@ -399,7 +399,7 @@ def _half(dims: Dims) -> Dims:
 
 @run_time
 def _tensor_diag_part(x: Array) -> Array:
-    _half(x.shape)
+    _half_of_dims(x.shape)
     shape = x.shape[: x.ndim // 2]
     size = prod(shape)
     return np.diagonal(x.reshape(size, size)).reshape(shape).copy()
@@ -418,7 +418,7 @@ register(
 )
 register(
     "DiagPart(input:T) -> (diagonal:T) [T:type@14]",
-    shape=lambda context: [_half(context.inputs[0])],
+    shape=lambda context: [_half_of_dims(context.inputs[0])],
     kernel=plain(_tensor_diag_part),
     gradient=lambda op, dy: [apply_op("Diag", dy)],
 )

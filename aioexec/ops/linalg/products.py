@@ -199,7 +199,7 @@ def bind_product(
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
     kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
-    how = way_of(flip_x, m, n, k)
+    how = method_of(flip_x, m, n, k)
     cost = cost_of(x.dtype, how, outer[-1] * outer[-2], m, n, k)
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
@@ -226,7 +226,7 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
     return Handover(kernel, (*words[1:6], lda, ldb), units, MOST_OPERANDS)
 
 
-def way_of(flip_x: bool, m: int, n: int, k: int) -> int:
+def method_of(flip_x: bool, m: int, n: int, k: int) -> int:
     """Return how the loop computes a product of floats."""
     if n == 1:
         return loops.COLUMN

@@ -112,7 +112,7 @@ def _find_table(context: KernelContext, key: str = "", value: str = "") -> Calla
     return finder(context, LookupTable, check)
 
 
-def _calls(method: str, key: str = "", value: str = "") -> Reference:
+def _method_kernel(method: str, key: str = "", value: str = "") -> Reference:
     """Return a kernel that calls a method of the table with the inputs."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -164,7 +164,7 @@ def _found(context: ShapeContext) -> Sequence[Dims]:
     return [None]
 
 
-class _Behind:
+class _TableSpec:
     """The dtypes, key shape and value shape of the node that creates the table, if that is known statically."""
 
     def __init__(self, context: ShapeContext) -> None:
@@ -195,35 +195,35 @@ class _Behind:
 
 
 def _found_in(context: ShapeContext) -> Sequence[Dims]:
-    behind = _Behind(context)
-    behind.check(context, key="Tin", value="Tout")
-    if not behind.is_known:
+    spec = _TableSpec(context)
+    spec.check(context, key="Tin", value="Tout")
+    if not spec.is_known:
         return [None]
-    return [shapes.concatenate(behind.outer(context.inputs[1]), behind.value_dims)]
+    return [shapes.concatenate(spec.outer(context.inputs[1]), spec.value_dims)]
 
 
 def _imported(context: ShapeContext) -> Sequence[Dims]:
-    behind = _Behind(context)
-    behind.check(context, key="Tin", value="Tout")
-    if behind.is_known and not behind.key_dims:
+    spec = _TableSpec(context)
+    spec.check(context, key="Tin", value="Tout")
+    if spec.is_known and not spec.key_dims:
         keys = shapes.with_rank(context.inputs[1], 1)
-        shapes.merge(shapes.concatenate(keys, behind.value_dims), context.inputs[2])
+        shapes.merge(shapes.concatenate(keys, spec.value_dims), context.inputs[2])
     return []
 
 
 def _removed(context: ShapeContext) -> Sequence[Dims]:
-    _Behind(context).check(context, key="Tin")
+    _TableSpec(context).check(context, key="Tin")
     shapes.with_rank_at_least(context.inputs[1], 1)
     return []
 
 
 def _exported(context: ShapeContext) -> Sequence[Dims]:
-    _Behind(context).check(context, key="Tkeys", value="Tvalues")
+    _TableSpec(context).check(context, key="Tkeys", value="Tvalues")
     return [None, None]
 
 
 def _inserted(context: ShapeContext) -> Sequence[Dims]:
-    _Behind(context).check(context, key="Tin", value="Tout")
+    _TableSpec(context).check(context, key="Tin", value="Tout")
     return []
 
 
@@ -250,31 +250,31 @@ def _verbs(suffix: str) -> Sequence[tuple[str, str, ShapeRule, Reference]]:
             "InitializeTable",
             ", keys:Tkey, values:Tval) -> () [Tkey:type; Tval:type]",
             _keys_with_values,
-            _calls("initialize", "Tkey", "Tval"),
+            _method_kernel("initialize", "Tkey", "Tval"),
         ),
         (
             "LookupTableFind",
             ", keys:Tin, default_value:Tout) -> (values:Tout) [Tin:type; Tout:type]",
             _found_in if second else _found,
-            _calls("find", "Tin", "Tout"),
+            _method_kernel("find", "Tin", "Tout"),
         ),
         (
             "LookupTableInsert",
             f", {_KEYS_AND_VALUES}",
             _inserted if second else lambda context: [],
-            _calls("insert", "Tin", "Tout"),
+            _method_kernel("insert", "Tin", "Tout"),
         ),
         (
             "LookupTableImport",
             f", {_KEYS_AND_VALUES}",
             _imported if second else lambda context: [],
-            _calls("replace", "Tin", "Tout"),
+            _method_kernel("replace", "Tin", "Tout"),
         ),
         (
             "LookupTableExport",
             ") -> (keys:Tkeys, values:Tvalues) [Tkeys:type; Tvalues:type]",
             _exported if second else lambda context: [(None,), None],
-            _calls("export", "Tkeys", "Tvalues"),
+            _method_kernel("export", "Tkeys", "Tvalues"),
         ),
         ("LookupTableSize", ") -> (size:int64)", lambda context: [()], _size),
     )
@@ -303,5 +303,5 @@ for _suffix, _handle in (("", "Ref(string)"), ("V2", "resource")):
 _register(
     "LookupTableRemoveV2(table_handle:resource, keys:Tin) -> () [Tin:type]",
     _removed,
-    _calls("remove", "Tin"),
+    _method_kernel("remove", "Tin"),
 )

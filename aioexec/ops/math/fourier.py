@@ -170,7 +170,7 @@ def _to_frequencies_gradient(rank: int) -> Any:
 
 
 def _to_real_gradient(rank: int) -> Any:
-    """Return the gradient of IRFFT: frequencies with a conjugate (not the first, nor the last of an even length) count twice."""
+    """Return the gradient of IRFFT: frequencies count twice, but for the first and, of an even length, the last."""
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         x, length = op.inputs

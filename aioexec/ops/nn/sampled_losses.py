@@ -66,7 +66,7 @@ def _compute_sampled_logits(
     sampled_logits = apply_op("AddV2", sampled_logits, _entries(all_biases, count, -1))
     true_logits = _true_logits(x, _rows(all_weights, 0, count), _entries(all_biases, 0, count), num_true)
     if remove_accidental_hits:
-        sampled_logits = _without_hits(sampled_logits, truth, sampled, num_true)
+        sampled_logits = _suppress_hits(sampled_logits, truth, sampled, num_true)
     if subtract_log_q:
         true_logits = apply_op("Sub", true_logits, apply_op("Log", true_expected))
         sampled_logits = apply_op("Sub", sampled_logits, apply_op("Log", sampled_expected))
@@ -85,7 +85,7 @@ def _true_logits(inputs: Tensor, weights: Tensor, biases: Tensor, num_true: int)
     return apply_op("AddV2", logits, apply_op("Reshape", biases, shape))
 
 
-def _without_hits(logits: Tensor, truth: Tensor, sampled: Tensor, num_true: int) -> Tensor:
+def _suppress_hits(logits: Tensor, truth: Tensor, sampled: Tensor, num_true: int) -> Tensor:
     """Lower the logits of sampled classes that are true classes so far that they have no effect."""
     rows, ids, lowered = compute_accidental_hits(truth, sampled, num_true)
     column = constant(np.array([-1, 1], np.int32))

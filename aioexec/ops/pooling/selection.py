@@ -31,19 +31,19 @@ from aioexec.shapes import Dims, merge, with_rank
 
 
 def _checked(context: KernelContext) -> dict[str, Any]:
-    attrs = _last(context.attrs)
+    attrs = _channels_last(context.attrs)
     check_attrs(attrs)
     check_spatial_only(attrs, ("ksize", "strides"))
     return attrs
 
 
-def _last(attrs: Attrs) -> dict[str, Any]:
+def _channels_last(attrs: Attrs) -> dict[str, Any]:
     """Return the attributes with data_format NHWC, which these ops imply."""
     return {**attrs, "data_format": "NHWC"}
 
 
 def _argmax_shape(context: ShapeContext) -> Sequence[Dims]:
-    (pooled,) = pool.pool_shape(_with_attrs(context, _last(context.attrs)))
+    (pooled,) = pool.pool_shape(_with_attrs(context, _channels_last(context.attrs)))
     return [pooled, pooled]
 
 
@@ -51,7 +51,7 @@ def _with_attrs(context: ShapeContext, attrs: Attrs) -> ShapeContext:
     return ShapeContext(attrs, context.inputs, context.value, context.partial, context.variable)
 
 
-def _numbers(found: Array, image: Array, axes: Any, with_batch: bool) -> Array:
+def _flat_indices(found: Array, image: Array, axes: Any, with_batch: bool) -> Array:
     """Return the flat index of the element at the tap of each window."""
     batch, height, width, depth = image.shape
     vertical, horizontal = axes
@@ -66,20 +66,20 @@ def _numbers(found: Array, image: Array, axes: Any, with_batch: bool) -> Array:
 
 
 def _argmax_kernel(context: KernelContext) -> Compute:
-    attrs = _last(context.attrs)
+    attrs = _channels_last(context.attrs)
     dtype, with_batch = context.output_dtypes[1].numpy, attrs["include_batch_in_index"]
-    maximum = pool.max_kernel(_with(context, attrs))
+    maximum = pool.max_kernel(_with_context_attrs(context, attrs))
 
     def compute(image: Array) -> tuple[Array, Array]:
         pooled = maximum(image)
         axes = pool.axes_of(attrs, image.shape)
         found = pool.first_maximum(image, axes)
-        return pooled, _numbers(found, image, axes, with_batch).astype(dtype)
+        return pooled, _flat_indices(found, image, axes, with_batch).astype(dtype)
 
     return compute
 
 
-def _with(context: KernelContext, attrs: Attrs) -> Any:
+def _with_context_attrs(context: KernelContext, attrs: Attrs) -> Any:
     """Return a kernel context with other attributes, for the kernel of another op."""
     return SimpleNamespace(node_name=context.node_name, attrs=attrs)
 
@@ -187,7 +187,9 @@ def _kernel_of(kernel: Callable[[KernelContext], Compute]) -> Callable[[KernelCo
     def bind(context: KernelContext) -> Compute:
         def compute(*inputs: Array) -> Any:
             *values, ksize, strides = inputs
-            return kernel(_with(context, _given_windows(context.attrs, ksize, strides)))(*values)
+            return kernel(_with_context_attrs(context, _given_windows(context.attrs, ksize, strides)))(
+                *values
+            )
 
         return compute
 
