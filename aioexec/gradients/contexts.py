@@ -27,9 +27,8 @@ from aioexec.graph.control_flow import (
     WhileContext,
 )
 from aioexec.graph.convert import constant
-from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.registry import Row
 from aioexec.graph.static_values import constant_value
 from aioexec.shapes import Dims, TensorShape
@@ -38,7 +37,7 @@ _SMALL: Final = 64  # elements
 
 
 @contextlib.contextmanager
-def entered(graph: Graph, context: ControlFlowContext | None) -> Iterator[None]:
+def entered(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[None]:
     """Make nodes in a context, wherever the graph is."""
     before = graph._get_control_flow_context()
     graph._set_control_flow_context(context)
@@ -55,11 +54,11 @@ class Contexts:
     differentiated; `_branches`, for each place in a conditional.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: BaseGraph) -> None:
         self.structure = Structure(graph)
         self.loops: dict[Frame, BackwardLoop] = {}
         self._graph = graph
-        self._base = graph._get_control_flow_context()
+        self._base: ControlFlowContext | None = graph._get_control_flow_context()
         self._branches: dict[Place, BranchContext] = {}
 
     def context(self, place: Place) -> ControlFlowContext | None:

@@ -34,10 +34,9 @@ from aioexec.gradients.structure import (
 )
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.static_values import variable_dims
 from aioexec.ops.array.filling import zeros
 from aioexec.ops.control_flow.primitives import merge, switch
@@ -59,7 +58,7 @@ class Walk(Protocol):
     def run(self, loop: Frame | None = None) -> None: ...
     def at(self, op: Operation) -> AbstractContextManager[None]: ...
     def scope(self, op: Operation) -> AbstractContextManager[None]: ...
-    def named(self, graph: Graph, name: str) -> AbstractContextManager[None]: ...
+    def named(self, graph: BaseGraph, name: str) -> AbstractContextManager[None]: ...
 
 
 def open_frames(structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> set[Frame]:

@@ -28,10 +28,10 @@ from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.attrs import complete_attrs
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
-from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.name_attr_list import NameAttrList
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.static_values import variable_dims
 from aioexec.ops.control_flow.case import switch_case
 from aioexec.ops.control_flow.cond import cond
@@ -303,7 +303,7 @@ def _stand_in(tensor: Tensor) -> Tensor:
 # Calls
 
 
-def _add_function(graph: Graph, body: FuncGraph) -> NameAttrList:
+def _add_function(graph: BaseGraph, body: FuncGraph) -> NameAttrList:
     """Put a body into the library under a name of its own."""
     base, count = body.name, 0
     while body.name in graph.functions:

@@ -16,9 +16,8 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph.control_flow import WhileContext, while_context
-from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.static_values import constant_value
 
 Guard = tuple[Tensor, int]
@@ -48,7 +47,7 @@ class Frame:
     def context(self) -> WhileContext | None:
         """The context the loop was built in; None if it was imported."""
         found = (while_context(enter._control_flow_context) for enter in self.enters)
-        return next((context for context in found if context is not None), None)
+        return next((context for context in found if isinstance(context, WhileContext)), None)
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class Structure:
     `_frames`: the loops, by name.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: BaseGraph) -> None:
         self.root = Frame("", None)
         self.added: set[Operation] = set()
         self._places: dict[Operation, Place] = {}

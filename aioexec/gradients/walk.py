@@ -23,10 +23,9 @@ from aioexec.gradients.structure import Frame
 from aioexec.graph.apply import apply_op
 from aioexec.graph.control_flow import while_context
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.registry import NotDifferentiable
 from aioexec.ops.control_flow.dependencies import tuple_
 
@@ -167,7 +166,7 @@ class Walk:
             yield
 
     @contextlib.contextmanager
-    def named(self, graph: Graph, name: str) -> Iterator[None]:
+    def named(self, graph: BaseGraph, name: str) -> Iterator[None]:
         """Name nodes after something, whatever they are inside of."""
         with graph.name_scope(self._scope), graph.name_scope(f"{name}_grad"):
             yield

@@ -12,7 +12,7 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from aioexec.errors import GraphTypeError
 from aioexec.graph.control_flow_context import (
@@ -24,11 +24,15 @@ from aioexec.graph.control_flow_context import (
     switch_ref_or_tensor as switch_ref_or_tensor,
     while_context as while_context,
 )
-from aioexec.graph.graph import get_default_graph
-from aioexec.graph.io import control_flow_defs
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.io.control_flow_defs import fill_values, named_tensor, nested_to_proto, values_to_proto
 from aioexec.graph.io.proto_functions import register_proto_function
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
+
+Context = TypeVar("Context", bound=ControlFlowContext)
 
 
 class CondContext(ControlFlowContext):
@@ -64,7 +68,7 @@ class CondContext(ControlFlowContext):
         loop = self.GetWhileContext()
         return loop is not None and loop.back_prop
 
-    def GetWhileContext(self) -> WhileContext | None:
+    def GetWhileContext(self) -> ControlFlowContext | None:
         return while_context(self._outer_context)
 
     def GetControlPivot(self) -> Tensor:
@@ -102,7 +106,19 @@ class CondContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The branch as a CondContextDef, names without `export_scope`; None if it is not in that scope."""
-        return control_flow_defs.cond_to_proto(self, export_scope)
+        from aioexec.formats.protos import CondContextDef
+
+        if not is_in_scope(self.name, export_scope):
+            return None
+        proto = CondContextDef(
+            context_name=strip_name_scope(self.name, export_scope),
+            pred_name=strip_name_scope(self.pred.name, export_scope),
+            pivot_name=strip_name_scope(self._pivot.name, export_scope),
+            branch=self.branch,
+        )
+        values_to_proto(proto.values_def, self, {self.pred: self.pred}, export_scope)
+        nested_to_proto(proto, self, export_scope)
+        return proto
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
         context_def.cond_ctxt.CopyFrom(self.to_proto(export_scope))
@@ -110,8 +126,12 @@ class CondContext(ControlFlowContext):
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> CondContext:
         """The branch that a CondContextDef describes; its nodes are in the default graph already."""
-        context = CondContext._named(context_def.context_name, import_scope)
-        control_flow_defs.fill_cond(context, context_def, import_scope)
+        context = _named(CondContext, context_def.context_name, import_scope)
+        graph = context._graph
+        context._pred = named_tensor(graph, context_def.pred_name, import_scope)
+        context._pivot = named_tensor(graph, context_def.pivot_name, import_scope)
+        context._branch = context_def.branch
+        fill_values(context, context_def.values_def, import_scope)
         _add_nested(context, context_def.nested_contexts, import_scope)
         return context
 
@@ -177,11 +197,6 @@ class WhileContext(ControlFlowContext):
         return self._pivot
 
     @property
-    def differentiated(self) -> WhileContext | None:
-        """The loop whose gradient this loop computes; its tensors may be used here, replaced by their saved values."""
-        return None
-
-    @property
     def loop_enters(self) -> list[Tensor]:
         return list(self._loop_enters)
 
@@ -200,7 +215,29 @@ class WhileContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The loop as a WhileContextDef, names without `export_scope`; None if it is not in that scope."""
-        return control_flow_defs.while_to_proto(self, export_scope)
+        from aioexec.formats.protos import WhileContextDef
+
+        if not is_in_scope(self.name, export_scope):
+            return None
+
+        def name(tensor: Tensor | None) -> str:
+            return "" if tensor is None else str(strip_name_scope(tensor.name, export_scope))
+
+        proto = WhileContextDef(
+            context_name=strip_name_scope(self.name, export_scope),
+            parallel_iterations=self.parallel_iterations,
+            maximum_iterations_name=name(self.maximum_iterations),
+            back_prop=self.back_prop,
+            swap_memory=self.swap_memory,
+            pivot_name=name(self.pivot),
+            pivot_for_pred_name=name(self._pivot_for_pred),
+            pivot_for_body_name=name(self._pivot_for_body),
+            loop_exit_names=map(name, self.loop_exits),
+            loop_enter_names=map(name, self.loop_enters),
+        )
+        values_to_proto(proto.values_def, self, {}, export_scope)
+        nested_to_proto(proto, self, export_scope)
+        return proto
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
         context_def.while_ctxt.CopyFrom(self.to_proto(export_scope))
@@ -208,8 +245,33 @@ class WhileContext(ControlFlowContext):
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> WhileContext:
         """The loop that a WhileContextDef describes; its nodes are in the default graph already."""
-        context = WhileContext._named(context_def.context_name, import_scope)
-        control_flow_defs.fill_while(context, context_def, import_scope)
+        context = _named(WhileContext, context_def.context_name, import_scope)
+        graph = context._graph
+
+        def found(name: str) -> Tensor | None:
+            return named_tensor(graph, name, import_scope) if name else None
+
+        context._maximum_iterations = found(context_def.maximum_iterations_name)
+        context._parallel_iterations = context_def.parallel_iterations
+        context._back_prop = context_def.back_prop
+        context._swap_memory = context_def.swap_memory
+        context._pivot = found(context_def.pivot_name)
+        context._pivot_for_pred = found(context_def.pivot_for_pred_name)
+        context._pivot_for_body = found(context_def.pivot_for_body_name)
+        context._loop_exits = [
+            named_tensor(graph, name, import_scope) for name in context_def.loop_exit_names
+        ]
+        context._loop_enters = [
+            named_tensor(graph, name, import_scope) for name in context_def.loop_enter_names
+        ]
+        fill_values(context, context_def.values_def, import_scope)
+        if import_scope:
+            for tensor in context._values:
+                if (
+                    tensor.op.row.role is Role.ENTER
+                    and tensor.op.attrs["frame_name"] == context_def.context_name
+                ):
+                    tensor.op.set_attr("frame_name", context.name)
         _add_nested(context, context_def.nested_contexts, import_scope)
         return context
 
@@ -312,6 +374,7 @@ class WhileContext(ControlFlowContext):
     def _place_enter(self, enter: Tensor) -> None:
         """Add an Enter to the loop, with control edges from the open control dependencies outside the loop."""
         graph = self._graph
+        assert isinstance(graph, Graph)
         waited_for = [op for op in graph._control_inputs_for(enter.op.inputs) if self._may_wait_for(op)]
         if waited_for:
             enter.op.add_control_inputs(waited_for)
@@ -341,6 +404,13 @@ def from_control_flow_context_def(context_def: Any, import_scope: str | None = N
     if context_def.HasField("cond_ctxt"):
         return CondContext.from_proto(context_def.cond_ctxt, import_scope)
     return WhileContext.from_proto(context_def.while_ctxt, import_scope)
+
+
+def _named(kind: type[Context], name: str, import_scope: str | None) -> Context:
+    """A context of the default graph of which nothing but the name is set."""
+    context = kind.__new__(kind)
+    ControlFlowContext.__init__(context, get_default_graph(), prepend_name_scope(name, import_scope))
+    return context
 
 
 def _add_nested(context: ControlFlowContext, context_defs: Iterable[Any], import_scope: str | None) -> None:

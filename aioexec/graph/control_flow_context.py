@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from aioexec.errors import GraphValueError
-from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.registry import Row
-from aioexec.graph.scope_names import prepend_name_scope
-
-if TYPE_CHECKING:
-    from aioexec.graph.control_flow import WhileContext
 
 _CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context when they bring a tensor in
 
 
 def output_context(op: Operation) -> ControlFlowContext | None:
     """The context of an operation's outputs: that of the operation, but for an Exit the one around its loop."""
-    context = op._control_flow_context
+    context: ControlFlowContext | None = op._control_flow_context
     if context is not None and op.row.role is Role.EXIT:
         return context.outer_context
     return context
 
 
-def while_context(context: ControlFlowContext | None) -> WhileContext | None:
+def while_context(context: ControlFlowContext | None) -> ControlFlowContext | None:
     """The innermost loop that `context` is, or is nested in."""
     return None if context is None else context.GetWhileContext()
 
@@ -39,7 +34,7 @@ def is_inside(inner: ControlFlowContext | None, outer: ControlFlowContext | None
     return inner is outer
 
 
-def loops_around(context: ControlFlowContext | None) -> Iterator[WhileContext]:
+def loops_around(context: ControlFlowContext | None) -> Iterator[ControlFlowContext]:
     """The loops that `context` is, or is nested in, from the innermost outwards."""
     loop = while_context(context)
     while loop is not None:
@@ -63,10 +58,10 @@ class ControlFlowContext(abc.ABC):
     `_external_values`, from a tensor outside to its replacement inside; `_nested_contexts`.
     """
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: BaseGraph, name: str) -> None:
         self._graph = graph
         self._name = name
-        self._outer_context = graph._get_control_flow_context()
+        self._outer_context: ControlFlowContext | None = graph._get_control_flow_context()
         self._values: set[Tensor] = set()
         self._external_values: dict[Tensor, Tensor] = {}
         self._entered_from: list[ControlFlowContext | None] = []
@@ -89,8 +84,13 @@ class ControlFlowContext(abc.ABC):
     @abc.abstractmethod
     def back_prop(self) -> bool: ...
 
+    @property
+    def differentiated(self) -> ControlFlowContext | None:
+        """The loop whose gradient this loop computes; its tensors may be used here, replaced by their saved values."""
+        return None
+
     @abc.abstractmethod
-    def GetWhileContext(self) -> WhileContext | None:
+    def GetWhileContext(self) -> ControlFlowContext | None:
         """The innermost loop that this context is, or is nested in."""
 
     @abc.abstractmethod
@@ -175,13 +175,6 @@ class ControlFlowContext(abc.ABC):
     @abc.abstractmethod
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
         """Put this context into a message that holds one of either kind."""
-
-    @classmethod
-    def _named(cls, name: str, import_scope: str | None) -> Self:
-        """A context of the default graph of which only the name is known."""
-        context = cls.__new__(cls)
-        ControlFlowContext.__init__(context, get_default_graph(), prepend_name_scope(name, import_scope))
-        return context
 
     def _controls_as_data(self, external: Sequence[Operation]) -> list[Operation]:
         """Nodes of this context that stand for control inputs from outside the loop; operations without outputs are left out.

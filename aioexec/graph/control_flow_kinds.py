@@ -52,7 +52,7 @@ def IsLoopMerge(op: Operation) -> bool:
 
 def _user_context(op: Operation) -> ControlFlowContext | None:
     """The context of an operation's inputs: that of the operation, but for an Enter the one around its loop."""
-    context = op._get_control_flow_context()
+    context: ControlFlowContext | None = op._get_control_flow_context()
     return context.outer_context if context is not None and IsLoopEnter(op) else context
 
 

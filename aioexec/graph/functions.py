@@ -18,7 +18,7 @@ from aioexec.graph.function_library import Function as Function, FunctionLibrary
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import FunctionBody
 from aioexec.graph.name_attr_list import NameAttrList
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
 from aioexec.graph.registry import GradientRule
 from aioexec.graph.static_values import HANDLE_SHAPE, variable_dims
@@ -73,7 +73,7 @@ class FuncGraph(Graph):
         self.inputs.append(tensor)
         return tensor
 
-    def is_inside(self, graph: Graph) -> bool:
+    def is_inside(self, graph: BaseGraph) -> bool:
         """Whether tensors of `graph` can be captured: it encloses this one."""
         outer = self.outer_graph
         return outer is not None and (outer is graph or outer.is_inside(graph))

@@ -1,4 +1,4 @@
-"""The graph: named nodes, the scopes they are made in, and collections.
+"""The graph: creation of nodes, in scopes that set their devices and control inputs; and the default graph.
 
 A graph only grows. Nodes are appended in topological order, back edges of loops (NextIteration to Merge) excepted; every change
 of an existing node increments `mutations`. A plan thus stays valid while nodes are added.
@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aioexec.dtypes import DType
-from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
+from aioexec.errors import GraphValueError
 from aioexec.graph import registry
 from aioexec.graph.attrs import complete_attrs, output_dtypes
+from aioexec.graph.control_flow_context import ControlFlowContext
 from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import canonical_name, merge_names
-from aioexec.graph.function_library import Function, FunctionLibrary
-from aioexec.graph.keys import Collections
-from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.scope_names import GRADIENT_NAME, OP_NAME, NameScopes
+from aioexec.graph.node import BaseGraph, Operation, Tensor
+from aioexec.graph.scope_names import GRADIENT_NAME, OP_NAME
 from aioexec.graph.static_values import infer_shapes
-from aioexec.graph.wiring import EVALUATORS
-
-if TYPE_CHECKING:
-    from aioexec.graph.control_flow import ControlFlowContext
 
 
 class _ControlDependencies:
@@ -36,38 +31,16 @@ class _ControlDependencies:
         self.made_here: set[Operation] = set()
 
 
-class Graph(NameScopes, Collections):
-    """A dataflow graph under construction.
-
-    State that changes while building: nodes (`_nodes`, `_by_name`), the scope stacks, the current control-flow context, the
-    nodes that must not be fed or fetched, the library of functions. `version` counts nodes, `mutations` counts changes of
-    existing nodes.
-    """
+class Graph(BaseGraph):
+    """A dataflow graph under construction: a `BaseGraph` that creates nodes, in scopes that set devices and control inputs."""
 
     def __init__(self) -> None:
-        NameScopes.__init__(self)
-        Collections.__init__(self)
+        super().__init__()
         self.seed: int | None = None
-        self.mutations = 0
-        self.functions = FunctionLibrary()
         self.oldest_producer: int | None = None  # the lowest producer version of the imported GraphDefs
-        self._nodes: list[Operation] = []
-        self._by_name: dict[str, Operation] = {}
         self._control_stack: list[_ControlDependencies] = []
         self._device_stack: list[Callable[[Operation], str] | str | None] = []
         self._colocation_stack: list[Operation] = []
-        self._control_flow_context: ControlFlowContext | None = None
-        self._unfeedable: set[Tensor] = set()
-        self._unfetchable: set[Operation] = set()
-
-    # Nodes
-
-    @property
-    def version(self) -> int:
-        return len(self._nodes)
-
-    def get_operations(self) -> list[Operation]:
-        return list(self._nodes)
 
     def create_op(
         self,
@@ -93,15 +66,16 @@ class Graph(NameScopes, Collections):
         row = self.functions.row(op_type)
         for tensor in inputs:
             self._check_ours(tensor)
-        context = self._control_flow_context
+        context: ControlFlowContext | None = self._control_flow_context
         if context is not None and (known := context.known(row, inputs, attrs or {})) is not None:
             return known
         name = name or op_type
         name = name[:-1] if name.endswith("/") else self.unique_name(name)
         controls = self._control_inputs_for(inputs)
         for tensor in inputs:
-            if tensor.op._control_flow_context is not None:
-                tensor.op._control_flow_context.check_use(tensor, row, name, context)
+            made_in: ControlFlowContext | None = tensor.op._control_flow_context
+            if made_in is not None:
+                made_in.check_use(tensor, row, name, context)
         if context is not None:
             inputs, controls = context.bring_in(inputs, controls)
         op = self.add_node(row, name, inputs, controls, dict(attrs or {}), None)
@@ -156,34 +130,11 @@ class Graph(NameScopes, Collections):
             self._names_in_use = names
             raise
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
-        """The nodes as a GraphDef proto.
-
-        Args:
-            from_version: leave out the nodes that existed when `version` had this value.
-            add_shapes: write the static output shapes to each node's attr `_output_shapes`.
-        """
-        return EVALUATORS["graph_def"](self, from_version, add_shapes)
-
-    @property
-    def graph_def_versions(self) -> Any:
-        """The `versions` of a GraphDef of this graph, as a VersionDef proto."""
-        return self.as_graph_def(from_version=self.version).versions
-
     def _check_name(self, name: str) -> None:
         if not OP_NAME.match(name):
             raise GraphValueError(f"{name!r} is not a valid node name")
         if name in self._by_name:
             raise GraphValueError(f"node name {name!r} is taken already by {self._by_name[name]!r}")
-
-    def _check_is_tensor(self, tensor: Any) -> None:
-        if not isinstance(tensor, Tensor):
-            raise GraphTypeError(f"expected a Tensor of this graph, got {tensor!r}")
-
-    def _check_ours(self, tensor: Tensor) -> None:
-        self._check_is_tensor(tensor)
-        if tensor.graph is not self:
-            raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
 
     def _apply_scopes(self, op: Operation) -> None:
         for item in reversed(self._device_stack):
@@ -270,105 +221,6 @@ class Graph(NameScopes, Collections):
         """The operation of this graph that an item of control inputs denotes; None if it implies no control edge."""
         element = self.as_graph_element(item)
         return element.op if isinstance(element, Tensor) else element
-
-    def _get_control_flow_context(self) -> ControlFlowContext | None:
-        return self._control_flow_context
-
-    def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
-        self._control_flow_context = context
-
-    def is_inside(self, graph: Graph) -> bool:
-        """Whether this is a function body that may capture tensors of `graph`."""
-        return False
-
-    def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor that stands for `tensor` in this graph; it is `tensor` itself except in a function body."""
-        return tensor
-
-    def add_function(self, function: Function) -> None:
-        """Add a function and those its body calls.
-
-        Raises:
-            InvalidArgumentError: one of the names has another meaning in this graph.
-        """
-        waiting = [function]
-        while waiting:
-            each = waiting.pop()
-            is_new = each.name not in self.functions
-            self.functions.add(each)
-            waiting.extend(each.called() if is_new else ())
-
-    def as_default(self) -> contextlib.AbstractContextManager[Graph]:
-        """Make this the default graph of the running context."""
-        return default_graphs.get_controller(self)
-
-    # Lookup
-
-    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The Tensor or Operation that `obj` denotes: an element, a name, or an object convertible to a tensor.
-
-        Raises:
-            UnknownNameError: no such name.
-            GraphValueError: a malformed name, or an element of another graph.
-            GraphTypeError: `obj` denotes no element, or one of a kind that is not allowed.
-        """
-        if hasattr(obj, "_as_graph_element"):
-            obj = obj._as_graph_element()
-        if isinstance(obj, str):
-            obj = self._by_element_name(obj, allow_tensor, allow_operation)
-        allowed = (Tensor,) * allow_tensor + (Operation,) * allow_operation
-        if not isinstance(obj, allowed):
-            wanted = " or ".join(kind.__name__ for kind in allowed)
-            raise GraphTypeError(f"cannot convert a {type(obj).__name__} ({obj!r}) into a {wanted}")
-        if obj.graph is not self:
-            raise GraphValueError(f"{obj!r} is not an element of this graph, it belongs to another")
-        return obj
-
-    def _by_element_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
-        op_name, colon, index = name.partition(":")
-        if not colon:
-            if not allow_operation:
-                raise GraphValueError(
-                    f"{name!r} is the name of an operation; the name of a tensor is '<op_name>:<index>'"
-                )
-            if op_name not in self._by_name:
-                raise UnknownNameError(f"operation {name!r} not found: the graph has no node of that name")
-            return self._by_name[op_name]
-        if not allow_tensor:
-            raise GraphValueError(f"{name!r} is the name of a tensor; expected the name of an operation")
-        if not index.isdigit():
-            raise GraphValueError(f"{name!r} is not a valid tensor name; expected '<op_name>:<index>'")
-        if op_name not in self._by_name:
-            raise UnknownNameError(f"tensor {name!r} not found: the graph has no node {op_name!r}")
-        outputs = self._by_name[op_name].outputs
-        if int(index) >= len(outputs):
-            raise UnknownNameError(f"tensor {name!r} not found: node {op_name!r} has {len(outputs)} outputs")
-        return outputs[int(index)]
-
-    def get_operation_by_name(self, name: str) -> Operation:
-        if not isinstance(name, str):
-            raise GraphTypeError(f"operation names are strings, got {name!r}")
-        operation: Operation = self.as_graph_element(name, allow_tensor=False)
-        return operation
-
-    def get_tensor_by_name(self, name: str) -> Tensor:
-        if not isinstance(name, str):
-            raise GraphTypeError(f"tensor names are strings, got {name!r}")
-        return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
-
-    def is_feedable(self, tensor: Any) -> bool:
-        return tensor not in self._unfeedable
-
-    def is_fetchable(self, tensor_or_op: Any) -> bool:
-        return (
-            tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
-        ) not in self._unfetchable
-
-    def prevent_feeding(self, tensor: Any) -> None:
-        self._unfeedable.add(tensor)
-
-    def prevent_fetching(self, op: Any) -> None:
-        self._unfetchable.add(op)
 
 
 _fallback: list[Graph] = []

@@ -1,4 +1,4 @@
-"""Nodes of a graph: operations and the symbolic tensors between them.
+"""Nodes of a graph: operations and the symbolic tensors between them; and the graph as they know it, `BaseGraph`.
 
 An operation is immutable except for its control inputs, device, attributes and a loop's back edge. Their setters increment
 `Graph.mutations`, which invalidates existing plans.
@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, Self
 
 from aioexec import shapes
 from aioexec.dtypes import DType
-from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
+from aioexec.graph.defaults import default_graphs
+from aioexec.graph.function_library import Function, FunctionLibrary
+from aioexec.graph.keys import Collections
 from aioexec.graph.operators import Operators
 from aioexec.graph.registry import Row
+from aioexec.graph.scope_names import NameScopes
 from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import Dims, TensorShape
-
-if TYPE_CHECKING:
-    from aioexec.graph.control_flow import ControlFlowContext
-    from aioexec.graph.graph import Graph
 
 
 def caller_location() -> str:
@@ -48,7 +49,7 @@ class Tensor(Operators["Tensor"]):
         return self._op
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> BaseGraph:
         return self._op.graph
 
     @property
@@ -137,7 +138,7 @@ class Operation:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: BaseGraph,
         name: str,
         row: Row,
         inputs: Sequence[Tensor],
@@ -156,7 +157,7 @@ class Operation:
         self._control_inputs = list(control_inputs)
         self._device = device
         self._outputs: tuple[Tensor, ...] = ()
-        self._control_flow_context: ControlFlowContext | None = None
+        self._control_flow_context: Any = None  # a ControlFlowContext; that class is built on this module
 
     def set_outputs(self, dtypes: Sequence[DType], shapes_of_outputs: Sequence[Dims]) -> None:
         """Make the output tensors; called once, by the graph.
@@ -259,10 +260,10 @@ class Operation:
         self._outputs = (*self._outputs, *more)
         self.graph.mutations += 1
 
-    def _get_control_flow_context(self) -> ControlFlowContext | None:
+    def _get_control_flow_context(self) -> Any:
         return self._control_flow_context
 
-    def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
+    def _set_control_flow_context(self, context: Any) -> None:
         self._control_flow_context = context
 
     def set_device(self, device: str) -> None:
@@ -282,6 +283,188 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<aioexec.Operation {self.name!r} type={self.type}>"
+
+
+class BaseGraph(NameScopes, Collections):
+    """The interface of a graph to its operations, tensors and control-flow contexts; `Graph` adds the creation of nodes.
+
+    State: nodes (`_nodes`, `_by_name`), the current control-flow context, the nodes that must not be fed or fetched, the
+    library of functions. `version` counts nodes, `mutations` counts changes of existing nodes.
+    """
+
+    def __init__(self) -> None:
+        NameScopes.__init__(self)
+        Collections.__init__(self)
+        self.mutations = 0
+        self.functions = FunctionLibrary()
+        self._nodes: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._control_flow_context: Any = None  # a ControlFlowContext; that class is built on this module
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Operation] = set()
+
+    @property
+    def version(self) -> int:
+        return len(self._nodes)
+
+    def get_operations(self) -> list[Operation]:
+        return list(self._nodes)
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        dtypes: Sequence[DType] | None = None,
+        input_types: Sequence[DType] | None = None,
+        name: str | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> Operation:
+        """Append a node; see `Graph.create_op`."""
+        raise NotImplementedError
+
+    def add_node(
+        self,
+        row: Row,
+        name: str,
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, Any],
+        device: str | None,
+    ) -> Operation:
+        """Append a node under exactly this name; see `Graph.add_node`."""
+        raise NotImplementedError
+
+    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]:
+        """Set the device of new nodes; see `Graph.device`."""
+        raise NotImplementedError
+
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+        """Put new nodes on the device of `op`; see `Graph.colocate_with`."""
+        raise NotImplementedError
+
+    def control_dependencies(self, control_inputs: Any) -> AbstractContextManager[None]:
+        """Make new nodes wait for `control_inputs`; see `Graph.control_dependencies`."""
+        raise NotImplementedError
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """The nodes as a GraphDef proto.
+
+        Args:
+            from_version: leave out the nodes that existed when `version` had this value.
+            add_shapes: write the static output shapes to each node's attr `_output_shapes`.
+        """
+        return EVALUATORS["graph_def"](self, from_version, add_shapes)
+
+    @property
+    def graph_def_versions(self) -> Any:
+        """The `versions` of a GraphDef of this graph, as a VersionDef proto."""
+        return self.as_graph_def(from_version=self.version).versions
+
+    def _get_control_flow_context(self) -> Any:
+        return self._control_flow_context
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        self._control_flow_context = context
+
+    def is_inside(self, graph: BaseGraph) -> bool:
+        """Whether this is a function body that may capture tensors of `graph`."""
+        return False
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """The tensor that stands for `tensor` in this graph; it is `tensor` itself except in a function body."""
+        return tensor
+
+    def add_function(self, function: Function) -> None:
+        """Add a function and those its body calls.
+
+        Raises:
+            InvalidArgumentError: one of the names has another meaning in this graph.
+        """
+        waiting = [function]
+        while waiting:
+            each = waiting.pop()
+            is_new = each.name not in self.functions
+            self.functions.add(each)
+            waiting.extend(each.called() if is_new else ())
+
+    def as_default(self) -> AbstractContextManager[Self]:
+        """Make this the default graph of the running context."""
+        return default_graphs.get_controller(self)
+
+    def _check_is_tensor(self, tensor: Any) -> None:
+        if not isinstance(tensor, Tensor):
+            raise GraphTypeError(f"expected a Tensor of this graph, got {tensor!r}")
+
+    def _check_ours(self, tensor: Tensor) -> None:
+        self._check_is_tensor(tensor)
+        if tensor.graph is not self:
+            raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The Tensor or Operation that `obj` denotes: an element, a name, or an object convertible to a tensor.
+
+        Raises:
+            UnknownNameError: no such name.
+            GraphValueError: a malformed name, or an element of another graph.
+            GraphTypeError: `obj` denotes no element, or one of a kind that is not allowed.
+        """
+        if hasattr(obj, "_as_graph_element"):
+            obj = obj._as_graph_element()
+        if isinstance(obj, str):
+            obj = self._by_element_name(obj, allow_tensor, allow_operation)
+        allowed = (Tensor,) * allow_tensor + (Operation,) * allow_operation
+        if not isinstance(obj, allowed):
+            wanted = " or ".join(kind.__name__ for kind in allowed)
+            raise GraphTypeError(f"cannot convert a {type(obj).__name__} ({obj!r}) into a {wanted}")
+        if obj.graph is not self:
+            raise GraphValueError(f"{obj!r} is not an element of this graph, it belongs to another")
+        return obj
+
+    def _by_element_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        op_name, colon, index = name.partition(":")
+        if not colon:
+            if not allow_operation:
+                raise GraphValueError(
+                    f"{name!r} is the name of an operation; the name of a tensor is '<op_name>:<index>'"
+                )
+            if op_name not in self._by_name:
+                raise UnknownNameError(f"operation {name!r} not found: the graph has no node of that name")
+            return self._by_name[op_name]
+        if not allow_tensor:
+            raise GraphValueError(f"{name!r} is the name of a tensor; expected the name of an operation")
+        if not index.isdigit():
+            raise GraphValueError(f"{name!r} is not a valid tensor name; expected '<op_name>:<index>'")
+        if op_name not in self._by_name:
+            raise UnknownNameError(f"tensor {name!r} not found: the graph has no node {op_name!r}")
+        outputs = self._by_name[op_name].outputs
+        if int(index) >= len(outputs):
+            raise UnknownNameError(f"tensor {name!r} not found: node {op_name!r} has {len(outputs)} outputs")
+        return outputs[int(index)]
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        if not isinstance(name, str):
+            raise GraphTypeError(f"operation names are strings, got {name!r}")
+        operation: Operation = self.as_graph_element(name, allow_tensor=False)
+        return operation
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise GraphTypeError(f"tensor names are strings, got {name!r}")
+        return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
+
+    def is_feedable(self, tensor: Any) -> bool:
+        return tensor not in self._unfeedable
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        return (
+            tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        ) not in self._unfetchable
+
+    def prevent_feeding(self, tensor: Any) -> None:
+        self._unfeedable.add(tensor)
+
+    def prevent_fetching(self, op: Any) -> None:
+        self._unfetchable.add(op)
 
 
 def producers(op: Operation) -> Iterator[Operation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aioexec.graph.defaults import default_graphs, default_sessions
-from aioexec.graph.graph import Graph
+from aioexec.graph.node import BaseGraph
 from aioexec.sessions.session import Session
 
 
@@ -15,7 +15,7 @@ class InteractiveSession(Session):
     It is the default of the context it was made in: of a task and those it starts, or of a shell.
     """
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: BaseGraph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
         self._is_default = True
         if graph is not None:

@@ -28,6 +28,7 @@ from aioexec.execution.executor import Executor
 from aioexec.execution.explain import PlanReport
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.node import BaseGraph
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
 from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
@@ -79,7 +80,7 @@ class Session:
     whether steps may be run without suspending.
     """
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: BaseGraph | None = None, config: Any = None) -> None:
         if graph is not None and not isinstance(graph, Graph):
             raise GraphTypeError(f"Session: graph must be a Graph, got {graph!r}")
         self.graph = graph if graph is not None else get_default_graph()

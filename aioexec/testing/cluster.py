@@ -33,7 +33,7 @@ from aioexec.distributed.transport.memory.transport import MemoryTransport
 from aioexec.distributed.transport.settings import Liveness
 from aioexec.distributed.transport.transport import Channel
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.graph import Graph
+from aioexec.graph.node import BaseGraph
 from aioexec.sessions import factory
 from aioexec.sessions.factory import SessionFactory
 from aioexec.sessions.options import SessionOptions
@@ -107,7 +107,7 @@ class InMemoryCluster:
     # Sessions
 
     def session(
-        self, job: str = "worker", index: int = 0, graph: Graph | None = None, config: Any = None
+        self, job: str = "worker", index: int = 0, graph: BaseGraph | None = None, config: Any = None
     ) -> Session:
         """A session on a task's server, which need not be up."""
         return Session(self.target(job, index), graph, config)

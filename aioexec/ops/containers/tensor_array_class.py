@@ -15,8 +15,8 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import apply_any_op, apply_no_output_op, apply_op, apply_tuple_op, graph_of
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.static_values import constant_value
 from aioexec.ops.array.filling import range_
 from aioexec.ops.array.shapes_of import shape
@@ -265,7 +265,9 @@ class TensorArray:
         return apply_no_output_op(f"TensorArrayClose{version_of(self.handle)}", self.handle, name=name)
 
 
-def _placed(graph: Graph, op: Operation | None, colocates: bool) -> contextlib.AbstractContextManager[None]:
+def _placed(
+    graph: BaseGraph, op: Operation | None, colocates: bool
+) -> contextlib.AbstractContextManager[None]:
     """Colocate nodes with `op`; if `op` is None, ignore the current colocation and let placement decide."""
     if not colocates or (op is not None and op.graph is not graph):
         return contextlib.nullcontext()

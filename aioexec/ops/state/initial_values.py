@@ -8,10 +8,9 @@ from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 
 
 def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
@@ -23,7 +22,7 @@ def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
     ancestors = _ancestors(value.op)
     if not any(op.row.role is Role.VARIABLE for op in ancestors):
         return value
-    graph: Graph = value.graph
+    graph: BaseGraph = value.graph
     variables = _by_node(graph)
     replaced: dict[Tensor, Tensor] = {}
     with graph.control_dependencies(None), graph.name_scope(None):
@@ -49,7 +48,7 @@ def _ancestors(op: Operation) -> set[Operation]:
     return found
 
 
-def _by_node(graph: Graph) -> dict[Operation, Any]:
+def _by_node(graph: BaseGraph) -> dict[Operation, Any]:
     """The variable each variable node belongs to."""
     keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
     return {variable.op: variable for key in keys for variable in graph.get_collection(key)}
@@ -66,7 +65,7 @@ def _takes_references(op: Operation) -> bool:
     return any(arg.is_ref for arg in op.row.definition.inputs)
 
 
-def initial_tensor(graph: Graph, initial_value: Any, dtype: DType | None, validate_shape: bool) -> Tensor:
+def initial_tensor(graph: BaseGraph, initial_value: Any, dtype: DType | None, validate_shape: bool) -> Tensor:
     """An initial value as a tensor; a function is called where its nodes lie under "Initializer".
 
     Raises:

@@ -20,7 +20,7 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.operators import Operators
 from aioexec.graph.wiring import EVALUATORS
 from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_defs
@@ -216,7 +216,7 @@ class Variable(Operators[Tensor]):
         return self._tensor.op
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> BaseGraph:
         return self._tensor.graph
 
     @property
