@@ -1,1 +1,1 @@
-"""State that outlives a step."""
+"""Resources: the state of variables, queues, tables and so on, which outlives a step."""

@@ -1,8 +1,8 @@
-"""Conditional accumulators: gradients are added up, and taken, as sum or mean, once enough have come.
+"""Conditional accumulators: sums of gradients that are taken, as sum or mean, once enough have arrived.
 
-An `Accumulator` is a waiting room for takers. Its global step is how often it was taken from, or what it was set to; a
-gradient of an earlier step is stale, and dropped. What has been accumulated is a value that never changes (`Dense`,
-`Sparse`), so that a large gradient may be added elsewhere and the sum be offered: refused if another one has come between.
+An `Accumulator` is a `WaitingRoom` for takers. Its global step is the number of times it was taken from, or the number it was
+set to; gradients of earlier steps are stale and dropped. The accumulated value (`Dense`, `Sparse`) is immutable, so that a
+large gradient can be added on a worker and the sum offered, as in a compare-and-swap: `offer` fails if the value has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def _divided(total: Array, count: Any) -> Array:
-    """The mean of `count` values of this total, in its dtype."""
+    """Return total / count, in the dtype of the total."""
     divide = np.floor_divide if total.dtype.kind in "iu" else np.true_divide
     mean: Array = divide(total, np.asarray(count).astype(total.dtype))
     return mean.astype(total.dtype, copy=False)
@@ -30,7 +30,7 @@ def _divided(total: Array, count: Any) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dense:
-    """The total of `count` gradients."""
+    """The sum of `count` gradients."""
 
     total: Array
     count: int
@@ -47,7 +47,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
-    """The total of `count` gradients of some slices: `values[k]` of that at `indices[k]`, of which there were `counts[k]`."""
+    """The sum of `count` sparse gradients: `values[k]` is that of slice `indices[k]`, of which there were `counts[k]`."""
 
     indices: Array
     values: Array
@@ -74,7 +74,7 @@ class Sparse:
 
 
 def _merged(mine: Array, theirs: Array) -> tuple[Array, Array]:
-    """Two lists of indices merged into one: for each entry its place in either list, -1 where it is not there."""
+    """Merge two lists of indices: return for each merged index its position in either list, -1 where it is missing."""
     if not (_is_increasing(mine) and _is_increasing(theirs)):
         return _merged_one_by_one(mine.tolist(), theirs.tolist())
     union = np.union1d(mine, theirs)
@@ -91,7 +91,7 @@ def _is_increasing(indices: Array) -> bool:
 
 
 def _merged_one_by_one(mine: Sequence[int], theirs: Sequence[int]) -> tuple[Array, Array]:
-    """As TensorFlow merges lists that are not sorted, or name a slice twice: the smaller head goes first."""
+    """Merge lists that are not sorted or have duplicates as TensorFlow does: the smaller head goes first."""
     pairs: list[tuple[int, int]] = []
     i = j = 0
     while i < len(mine) or j < len(theirs):
@@ -109,10 +109,10 @@ def _merged_one_by_one(mine: Sequence[int], theirs: Sequence[int]) -> tuple[Arra
 
 
 class Accumulator(WaitingRoom):
-    """Gradients of one variable.
+    """The gradients of one variable.
 
-    Constant: name, dtype and `dims` of a gradient, whether it gives the mean, device (full name). State: `gradients`, the
-    accumulated ones, None if there are none; `step`, the global step.
+    Constant: name, dtype and `dims` of a gradient, whether the mean is taken, device (full name). State: `gradients`, the
+    accumulated value or None; `step`, the global step.
     """
 
     def __init__(self, name: str, dtype: DType, dims: Dims, is_mean: bool = True, device: str = "") -> None:
@@ -128,11 +128,11 @@ class Accumulator(WaitingRoom):
 
     @property
     def count(self) -> int:
-        """How many gradients have been accumulated since the last were taken."""
+        """The number of gradients accumulated since the last `take`."""
         return 0 if self.gradients is None else int(self.gradients.count)
 
     def is_stale(self, local_step: int) -> bool:
-        """Whether a gradient of that step comes too late."""
+        """Return whether a gradient of that step is too old."""
         return local_step < self.step
 
     def apply(self, local_step: int, gradient: Dense | Sparse) -> None:
@@ -141,7 +141,7 @@ class Accumulator(WaitingRoom):
             self._keep(gradient)
 
     def offer(self, base: Any, gradients: Dense | Sparse) -> bool:
-        """Replace `base`, what was accumulated, by that with a gradient added; False if it is that no more."""
+        """Replace the accumulated value if it is still `base`; return whether it was."""
         if self.gradients is not base:
             return False
         self.gradients = gradients
@@ -149,21 +149,21 @@ class Accumulator(WaitingRoom):
         return True
 
     def set_global_step(self, step: int) -> None:
-        """Drop gradients of earlier steps from now on."""
+        """Set the global step: gradients of earlier steps are dropped."""
         self.step = step
 
     def take(self, num_required: int) -> Any:
-        """What has been accumulated, once it is of that many gradients, or an attempt at it; the next step begins.
+        """Take the accumulated value once it consists of `num_required` gradients; increments the step. May return an Attempt.
 
         Raises:
-            InvalidArgumentError: none is required.
+            InvalidArgumentError: `num_required` is not positive.
         """
         if num_required <= 0:
             raise InvalidArgumentError(f"Argument num_required must be positive, but was {num_required}")
         return self._submit(self._taking, When(lambda: self.count >= num_required, self._take, self._restore))
 
     def give_back(self, gradients: Dense | Sparse) -> None:
-        """Gradients that were taken, and came to nothing, are added to those that have come since."""
+        """Add gradients that were taken but not delivered to those accumulated since."""
         self._restore(gradients)
         self._flush()
 
@@ -182,13 +182,13 @@ class Accumulator(WaitingRoom):
 
 
 class DenseAccumulator(Accumulator):
-    """Of whole gradients."""
+    """An accumulator of dense gradients."""
 
     def check(self, gradient: Array) -> None:
-        """A gradient must be of the shape declared, and of that of the others.
+        """Check a gradient against the declared shape and the shape of earlier gradients.
 
         Raises:
-            InvalidArgumentError: it is not.
+            InvalidArgumentError: the shapes are incompatible.
         """
         expected = self.dims if self.gradients is None else self.gradients.total.shape
         if expected is not None and (
@@ -201,21 +201,21 @@ class DenseAccumulator(Accumulator):
 
 
 class SparseAccumulator(Accumulator):
-    """Of gradients of slices along the first dimension."""
+    """An accumulator of gradients of slices along the first dimension."""
 
     @property
     def rows(self) -> int:
-        """How many slices a gradient has; -1 if it is not known."""
+        """The first dimension of the dense gradient; -1 if unknown."""
         return -1 if not self.dims or self.dims[0] is None else self.dims[0]
 
     def check(self, indices: Array, values: Array, shape: Array | None) -> None:
-        """A gradient must be of the shape declared, and of that of the others.
+        """Check a gradient against the declared shape and the shape of earlier gradients.
 
         Args:
-            shape: the shape it says it has, if it does.
+            shape: the dense shape of the gradient, if given.
 
         Raises:
-            InvalidArgumentError: it is not.
+            InvalidArgumentError: the shapes are incompatible.
         """
         if indices.ndim != 1:
             raise InvalidArgumentError(
@@ -237,7 +237,7 @@ class SparseAccumulator(Accumulator):
         self._check_indices(indices, sizes)
 
     def _check_sizes(self, what: str, sizes: Sequence[int | None] | None, expected: Dims) -> None:
-        if sizes is None or not expected:  # a scalar stands for any shape
+        if sizes is None or not expected:  # a scalar means any shape
             return
         if what == "values" and len(sizes) != len(expected):
             raise InvalidArgumentError(

@@ -1,9 +1,9 @@
-"""Barriers: tuples by key whose components come one by one; those that are complete can be taken, many at once.
+"""Barriers: maps from keys to tuples whose components are inserted separately; complete tuples are taken in batches.
 
-A `Barrier` is a waiting room for takers. Tuples are taken in the order of the calls of `insert_many` that began them,
-and those of one call in the order they were completed. After `close` no new keys are taken in, but the tuples begun
-may still be completed, unless pending ones are cancelled. It `is_finished` when it is closed and nothing more can be
-completed; then a taker that waits for more than there is fails.
+A `Barrier` is a `WaitingRoom` for takers. Tuples are taken in the order of the calls of `insert_many` that began them, and
+those of one call in the order of completion. After `close` new keys are rejected, but incomplete tuples can still be
+completed, unless pending ones are cancelled. A barrier `is_finished` when it is closed and has no incomplete tuples; then
+takers of more tuples than there are fail.
 
 Invariant (`check_invariants`): a tuple is either incomplete or ready; a finished barrier has no waiters.
 """
@@ -22,14 +22,14 @@ from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 _FIRST_INDEX = -(2**63)
 _MISSING = object()
-_FEW = 8  # tuples that are put in their places one by one
+_FEW = 8  # up to as many tuples are inserted one by one
 
 
 @dataclass(slots=True)
 class Entry:
-    """A tuple: which call of `insert_many` began it, as how manieth it was completed (0 before), its key, its components.
+    """A tuple: the number of the call that began it, the number of its completion (0 before), its key and its components.
 
-    `missing` is how many components have not come.
+    `missing` is the number of components not inserted yet.
     """
 
     index: int
@@ -40,7 +40,7 @@ class Entry:
 
 
 Ready = tuple[int, int, Entry]
-"""The index and the place of a complete tuple, which say when it is taken, and the tuple."""
+"""The call and the completion number of a complete tuple, by which tuples are ordered, and the tuple."""
 
 
 class Barrier(WaitingRoom):
@@ -88,7 +88,7 @@ class Barrier(WaitingRoom):
         return self.is_closed and not self._incomplete
 
     def begun(self, component: int, keys: Sequence[bytes], values: Sequence[Any]) -> Mapping[bytes, Entry]:
-        """What `insert_many` may keep where all keys are new; may be called on any thread."""
+        """Build entries for `insert_many` in case all keys are new; thread-safe."""
         missing = len(self.dtypes) - 1
         entries = {}
         for key, value in zip(keys, values, strict=True):
@@ -103,13 +103,13 @@ class Barrier(WaitingRoom):
         values: Sequence[Any],
         begun: Mapping[bytes, Entry] | None = None,
     ) -> None:
-        """Bring one component of some tuples.
+        """Insert one component of some tuples.
 
         Args:
-            begun: what `begun` has made of the other arguments; it is worth it for many.
+            begun: the result of `begun` for the same arguments, which pays off for many keys.
 
         Raises:
-            InvalidArgumentError: a tuple has it already; those before it have got theirs.
+            InvalidArgumentError: a tuple has this component already; earlier keys have been inserted.
             CancelledError: the barrier is closed, and a key is new or pending tuples have been cancelled.
         """
         if self._is_cancelled:
@@ -137,7 +137,7 @@ class Barrier(WaitingRoom):
             self._flush()
 
     def _may_keep(self, begun: Mapping[bytes, Entry], count: int) -> bool:
-        """Whether tuples that were begun elsewhere are those of so many keys, all new, none complete."""
+        """Return whether prebuilt entries can be used: all `count` keys are new, and none is complete."""
         is_open = not self.is_closed and len(self.dtypes) > 1
         return is_open and len(begun) == count and self._incomplete.keys().isdisjoint(begun)
 
@@ -160,20 +160,20 @@ class Barrier(WaitingRoom):
         entry.missing -= 1
 
     def _keep(self, entries: Sequence[Entry]) -> None:
-        """Add complete tuples."""
+        """Add complete tuples to the ready ones."""
         ready = [(entry.index, entry.place, entry) for entry in entries]
         if len(ready) > _FEW:
             self._ready.extend(ready)
-            self._ready.sort()  # two or three rising sequences, which are merged
+            self._ready.sort()  # merges two or three ascending runs
             return
         for each in ready:
             insort(self._ready, each)
 
     def take_many(self, count: int, allow_small_batch: bool = False) -> list[Entry] | Attempt:
-        """The first complete tuples; of a closed barrier, if a small batch is allowed, as many as it has.
+        """Take the first `count` complete tuples, or fewer if closed and `allow_small_batch`; or return an Attempt.
 
         Raises:
-            OutOfRangeError: the barrier is closed and will not have that many.
+            OutOfRangeError: the barrier is closed and cannot have that many.
         """
         if self.is_closed:
             available = self.ready_size
@@ -205,15 +205,15 @@ class Barrier(WaitingRoom):
         )
 
     def give_back(self, entries: Sequence[Entry]) -> None:
-        """Tuples that were taken, and came to nothing, can be taken again."""
+        """Return tuples that were taken but not delivered."""
         self._keep(entries)
         self._flush()
 
     def close(self, cancel_pending_enqueues: bool = False) -> None:
-        """Begin no more tuples; with `cancel_pending_enqueues` complete none either.
+        """Reject new keys; with `cancel_pending_enqueues`, drop incomplete tuples too.
 
         Raises:
-            CancelledError: it was closed in the same way before.
+            CancelledError: the barrier was already closed in this way.
         """
         if self._is_cancelled or (self.is_closed and not cancel_pending_enqueues):
             raise CancelledError(f"Barrier {self.name!r} is already closed.")

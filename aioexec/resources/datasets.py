@@ -1,9 +1,9 @@
-"""Datasets and iterators: descriptions of sequences of elements, and the passes over them.
+"""Datasets and iterators: immutable descriptions of sequences, and passes over them.
 
-A dataset is a value: it never changes, and any number of *passes* go through it. A pass is a pure state machine: `next` gives
-an element, None at the end, or a `Request`, work to be done first. The caller does it, sets the answer
-or the error, and asks again. A request without an answer (its step was cancelled) is returned to the next caller, so an
-element is never lost. Arrays of elements that are not writeable have another owner.
+A dataset is a value, over which any number of *passes* iterate. A pass is a pure state machine: `next` returns an element,
+None at the end, or a `Request` for work that must be done first. The caller does it, sets the answer or the error, and calls
+`next` again. A request without an answer (its step was cancelled) is returned to the next caller, so that no element is lost.
+Arrays of elements that are not writeable have another owner.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Array = np.ndarray[Any, Any]
 Element = tuple[Array, ...]
 
 _LARGE = 128 * 1024
-"""Bytes whose copying would hold the event loop."""
+"""Bytes above which a copy would block the event loop for too long."""
 _TURN = 256
-"""Elements of a batch that are gathered without letting others have the event loop."""
+"""Elements of a batch that are collected per iteration of the event loop."""
 _MANY = 1024
-"""Elements whose joining would hold the event loop, however small."""
+"""Elements that a worker joins, however small they are."""
 _MOST_ELEMENTS = 1 << 24
-"""The most elements of a batch."""
+"""Upper bound for the elements of a batch."""
 
 
 class Request:
-    """What a pass waits for, until there is an answer or an error; by itself only for others to have their turn."""
+    """Work that a pass waits for, until it has an answer or an error; the base class just yields to the event loop."""
 
     __slots__ = ("answer", "error")
 
@@ -53,10 +53,10 @@ class Request:
         return self.answer is None and self.error is None
 
     def outcome(self) -> Element:
-        """The answer.
+        """Return the answer.
 
         Raises:
-            OpError: it failed.
+            OpError: the work failed.
         """
         if self.error is not None:
             raise self.error
@@ -65,7 +65,7 @@ class Request:
 
 
 class Call(Request):
-    """The body of a function is to be run; the answer is its outputs."""
+    """Request to run the body of a function; the answer is its outputs."""
 
     __slots__ = ("body", "inputs")
 
@@ -76,7 +76,7 @@ class Call(Request):
 
 
 class Join(Request):
-    """Elements are to be made one, in which they are rows: so many bytes that a worker should do it."""
+    """Request to stack elements on a worker, since they are large or many."""
 
     __slots__ = ("elements",)
 
@@ -86,19 +86,19 @@ class Join(Request):
 
 
 class Pass(Protocol):
-    """One way through a dataset."""
+    """One iteration over a dataset."""
 
     def next(self) -> Element | Request | None:
-        """The next element, what must be done before, or None: there are no more.
+        """Return the next element, a request to fulfil first, or None at the end.
 
         Raises:
-            OpError: the next element cannot be had; the one behind it may.
+            OpError: the next element failed; later ones may succeed.
         """
         ...
 
 
 class Dataset(Protocol):
-    """A sequence of elements, whose components are of these dtypes and shapes."""
+    """A sequence of elements with components of these dtypes and shapes."""
 
     @property
     def dtypes(self) -> tuple[DType, ...]: ...
@@ -112,7 +112,7 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceDataset:
-    """The rows of some arrays of equal length, which are not written."""
+    """The rows of arrays of equal length, which are not modified."""
 
     dtypes: tuple[DType, ...]
     components: Element
@@ -152,7 +152,7 @@ class _Slices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchDataset:
-    """So many elements of another dataset at a time; the last ones are fewer, or left out."""
+    """Batches of `size` elements of another dataset; the last batch is smaller or dropped."""
 
     source: Dataset
     size: int
@@ -176,7 +176,7 @@ class BatchDataset:
 
 
 class _Batches:
-    """`_gathered` are elements of the next batch, `_request` what it waits for: to be joined, or a turn for others."""
+    """A pass over batches: `_gathered` are elements of the next batch, `_request` is a pending join or yield."""
 
     def __init__(self, source: Pass, size: int, drops_remainder: bool) -> None:
         self._source = source
@@ -223,11 +223,11 @@ class _Batches:
 
 
 def joined(elements: Sequence[Element]) -> Element:
-    """Elements as the rows of one.
+    """Stack elements.
 
     Raises:
-        InvalidArgumentError: they are of different shapes.
-        ResourceExhaustedError: there is no place for so many.
+        InvalidArgumentError: the elements have different shapes.
+        ResourceExhaustedError: there is not enough memory.
     """
     for k, first in enumerate(elements[0]):
         for number, element in enumerate(elements):
@@ -247,7 +247,7 @@ def joined(elements: Sequence[Element]) -> Element:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatDataset:
-    """Another dataset so many times; a negative number is for ever."""
+    """`count` repetitions of another dataset; infinitely many if negative."""
 
     source: Dataset
     count: int
@@ -265,7 +265,7 @@ class RepeatDataset:
 
 
 class _Repetitions:
-    """`_left` are the passes still to begin, `_is_empty` says that this one has come to nothing yet: nor would the others."""
+    """A pass over repetitions: `_left` passes are to begin; `_is_empty`: the current one had no element so far."""
 
     def __init__(self, source: Dataset, count: int) -> None:
         self._dataset = source
@@ -296,7 +296,7 @@ class _Repetitions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapDataset:
-    """What a function makes of each element of another dataset; `body` is given the components and then `captured`."""
+    """The results of a function for each element of another dataset; `body` takes the components and `captured`."""
 
     source: Dataset
     body: Any
@@ -309,7 +309,7 @@ class MapDataset:
 
 
 class _Mapped:
-    """`_call` is that of the element under way."""
+    """A pass over mapped elements: `_call` is the pending request."""
 
     def __init__(self, source: Pass, body: Any, captured: Element) -> None:
         self._source = source
@@ -338,10 +338,10 @@ InWorker = Callable[[Callable[[], Element]], Awaitable[Element]]
 
 
 class Iterator:
-    """Iterates over a dataset for its callers, one at a time.
+    """Iterates over a dataset for several callers, one at a time.
 
-    Constant: name, container, device, dtypes, dims. Changing: `_pass`, once there is a dataset. `_lock` is held by
-    the caller that waits for an element.
+    Constant: name, container, device, dtypes, dims. Changing: `_pass`, None before initialisation. `_lock` is held by the
+    caller that waits for an element.
     """
 
     def __init__(
@@ -356,26 +356,26 @@ class Iterator:
         self._lock = asyncio.Lock()
 
     def begin(self, dataset: Dataset) -> None:
-        """Go through this dataset from now on.
+        """Start to iterate over a dataset.
 
         Raises:
-            InvalidArgumentError: its elements are not what the iterator gives.
+            InvalidArgumentError: its dtypes or shapes differ from the iterator's.
         """
         check_components(self.dtypes, self.dims, dataset.dtypes, dataset.dims)
         self._pass = dataset.begin()
 
     async def begin_once(self, make: Callable[[], Awaitable[Dataset]]) -> None:
-        """Go through what `make` gives, unless there is a dataset already."""
+        """Start to iterate over the result of `make`, unless the iterator is initialised."""
         async with self._lock:
             if self._pass is None:
                 self.begin(await make())
 
     def next_at_once(self) -> Element | None:
-        """The next element, if nothing has to be done for it and no caller waits.
+        """Return the next element if it is available without waiting, else None.
 
         Raises:
-            FailedPreconditionError: there is no dataset.
-            OutOfRangeError: there are no more.
+            FailedPreconditionError: the iterator is not initialised.
+            OutOfRangeError: there are no more elements.
         """
         if self._lock.locked():
             return None
@@ -383,11 +383,11 @@ class Iterator:
         return None if isinstance(found, Request) else _element(found)
 
     async def next(self, call: Caller, in_worker: InWorker) -> Element:
-        """The next element.
+        """Return the next element.
 
         Raises:
-            FailedPreconditionError: there is no dataset.
-            OutOfRangeError: there are no more.
+            FailedPreconditionError: the iterator is not initialised.
+            OutOfRangeError: there are no more elements.
         """
         async with self._lock:
             through = self._begun()
@@ -427,10 +427,10 @@ async def _answer(request: Request, call: Caller, in_worker: InWorker) -> None:
 def check_components(
     expected: Sequence[DType], dims: Sequence[Dims], got: Sequence[DType], got_dims: Sequence[Dims]
 ) -> None:
-    """Find that elements of these dtypes and shapes can be given as those expected.
+    """Check that elements of dtypes and shapes `got` are compatible with those expected.
 
     Raises:
-        InvalidArgumentError: they cannot.
+        InvalidArgumentError: they are incompatible.
     """
     if len(expected) != len(got):
         raise InvalidArgumentError(

@@ -1,12 +1,10 @@
-"""Tables in TensorFlow's dense layout: open addressing over buckets, with two keys that mark empty and deleted ones.
+"""Hash tables in TensorFlow's dense layout: open addressing, with two reserved keys that mark empty and deleted buckets.
 
-What is looked up is a dict; buckets matter only for `export`, which gives all of them, as TensorFlow's does. Keys of numbers
-are put where it would put them; strings are not, their hash is another.
+Lookups use a dict; buckets matter only for `export`, which returns all of them, as TensorFlow's does. Numeric keys are in the
+same buckets as TensorFlow's; strings are not, since they are hashed differently.
 
-State: `_entries`, and for each of its keys `_places`, its bucket; `_buckets`, what those hold that were ever used: key and
-value, the deleted key with the value it had; `buckets`, how many there are.
-
-Invariants (`check_invariants`): `_places` and `_buckets` agree; no more than `max_load_factor` of the buckets are in use.
+State: `_entries`, and `_places`, the bucket of each of its keys; `_buckets`, the content of every bucket ever used: key and
+value, or the deleted key with its former value; `buckets`, their number.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from aioexec.shapes import Dims
 
 _WORD = 2**64 - 1
 _LARGEST_EXPORT = 1 << 26
-"""Buckets that are still exported."""
+"""Upper bound for the buckets of an export."""
 
 
 def _hash(key: Any) -> int:
-    """The 64-bit number that says where a key goes."""
+    """Return the 64-bit hash that selects the bucket."""
     if isinstance(key, tuple):
         total = 0
         for part in key:
@@ -52,7 +50,7 @@ def _check_shapes(value_dims: Sizes, empty_key: Array, deleted_key: Array | None
 
 
 class DenseHashTable(LookupTable):
-    """See the module. Constant: `key_dims`, () or those of a vector; `empty_key`, `deleted_key`; `max_load_factor`."""
+    """A dense hash table. Constant: `key_dims`, () or (n,) for vectors; `empty_key`, `deleted_key`; `max_load_factor`."""
 
     kind = "MutableDenseHashTable"
 
@@ -97,10 +95,10 @@ class DenseHashTable(LookupTable):
                 self._set(key, value)
 
     def remove(self, keys: Array) -> None:
-        """Forget keys.
+        """Remove keys.
 
         Raises:
-            InvalidArgumentError: a key is one of the two that mark buckets, or there is none to mark deleted ones.
+            InvalidArgumentError: a key is reserved, or there is no deleted key.
         """
         self._check_keys(keys)
         listed = self._usable(self._hashable(keys))
@@ -115,7 +113,7 @@ class DenseHashTable(LookupTable):
                     self._buckets[place] = (self.deleted_key, self._entries.pop(key))
 
     def replace(self, keys: Array, values: Array) -> None:
-        """Forget everything but these, which may be as they were exported; the keys that mark buckets are passed over."""
+        """Replace all entries, which may come from an export: reserved keys are skipped."""
         flat = keys.reshape(len(keys), *self.key_dims) if keys.ndim and keys.size else keys
         if not self.value_dims and values.shape == (len(flat), 1):
             values = values.reshape(-1)
@@ -135,7 +133,7 @@ class DenseHashTable(LookupTable):
         return super().find(keys, default)
 
     def export(self) -> tuple[Array, Array]:
-        """All buckets: their keys, and their values, which are zero where nothing ever was; scalars as vectors of one."""
+        """Return all buckets: keys, and values, which are zero in empty ones; scalars as vectors of one element."""
         with self._lock:
             if self.buckets > _LARGEST_EXPORT:
                 raise ResourceExhaustedError(f"{self.kind} {self.name!r}: {self.buckets} buckets to export")
@@ -187,11 +185,11 @@ class DenseHashTable(LookupTable):
         return keys
 
     def _in_order(self) -> list[Hashable]:
-        """The keys as their buckets come."""
+        """Return the keys in the order of their buckets."""
         return sorted(self._places, key=self._places.__getitem__)
 
     def _make_room(self, count: int) -> None:
-        """Put the keys into more buckets, in the order they come there, if there is no room for so many."""
+        """Double the buckets until `count` entries fit, and rehash the keys in bucket order."""
         buckets = self.buckets
         while count > buckets * self.max_load_factor:
             buckets *= 2

@@ -1,6 +1,6 @@
-"""Where state lives between steps: named containers of named resources, one type apart from another.
+"""Resource manager: containers of named resources; each type has a name space of its own.
 
-What a graph passes along its resource edges is the resource itself, bare or as a scalar array of it, never a name.
+Resource edges carry the resource itself, bare or in a scalar array, never its name.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _private_names = itertools.count()
 
 
 class Place(NamedTuple):
-    """Where the resource of a node is kept."""
+    """The container and name of a node's resource."""
 
     container: str
     name: str
 
 
 def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool = False) -> Place:
-    """The container and name that a stateful node asks for by its attrs `container` and `shared_name`.
+    """Return the container and name of a stateful node, by its attributes `container` and `shared_name`.
 
-    Without a shared name the resource is the node's own, under a name no other node has, in this session or another one;
-    with `shared_by_node_name` the node's name stands for it.
+    Without a shared name the resource is private to the node, under a unique name; with `shared_by_node_name` the name of the
+    node is used.
 
     Raises:
-        InvalidArgumentError: a bad container or shared name.
+        InvalidArgumentError: the container or shared name is malformed.
     """
     container, shared_name = attrs["container"], attrs["shared_name"]
     if isinstance(container, bytes) or (container and not re.fullmatch(_CONTAINER, container)):
         raise InvalidArgumentError(f"container contains invalid characters: {container!r} (of {node_name!r})")
-    if isinstance(shared_name, bytes):  # as attributes are that are not UTF-8
+    if isinstance(shared_name, bytes):  # attributes that are not UTF-8 are bytes
         shared_name = shared_name.decode(errors="surrogateescape")
     if shared_name.startswith("_"):
         raise InvalidArgumentError(f"shared_name cannot start with '_': {shared_name!r} (of {node_name!r})")
@@ -49,10 +49,10 @@ def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool
 
 
 def resource_behind(kind: type[Resource], handle: Any, device: str) -> Resource:
-    """The resource a handle stands for, to be used by a kernel on `device`.
+    """Return the resource of a handle, for a kernel on `device`.
 
     Raises:
-        InvalidArgumentError: it is of another type, or is kept on another device.
+        InvalidArgumentError: the resource has another type, or is on another device.
     """
     if isinstance(handle, np.ndarray) and handle.size == 1:
         handle = handle.item()
@@ -73,8 +73,8 @@ def resource_behind(kind: type[Resource], handle: Any, device: str) -> Resource:
 class ResourceManager:
     """The resources of a device or session.
 
-    `_containers` maps container -> (type, name) -> resource. Only the event loop's thread and kernels under the interpreter
-    lock touch it; every method is one uninterrupted look-up or change.
+    `_containers` maps container -> (type, name) -> resource. It is accessed by the event loop's thread and by kernels on
+    workers; each method is atomic under the GIL.
     """
 
     def __init__(self, default_container: str = "localhost") -> None:
@@ -82,10 +82,10 @@ class ResourceManager:
         self._containers: dict[str, dict[tuple[type, str], Any]] = {}
 
     def lookup(self, kind: type[Resource], container: str, name: str) -> Resource:
-        """The resource of that type and name.
+        """Return the resource of that type and name.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such resource.
         """
         found: Resource | None = self._containers.get(container or self.default_container, {}).get(
             (kind, name)
@@ -97,10 +97,10 @@ class ResourceManager:
         return found
 
     def create(self, container: str, name: str, resource: Any) -> None:
-        """Keep a resource under a name.
+        """Add a resource under a name.
 
         Raises:
-            AlreadyExistsError: the name is taken by a resource of this type.
+            AlreadyExistsError: a resource of this type has the name.
         """
         held = self._held(container)
         if held.setdefault((type(resource), name), resource) is not resource:
@@ -111,24 +111,24 @@ class ResourceManager:
     def lookup_or_create(
         self, kind: type[Resource], container: str, name: str, make: Callable[[], Resource]
     ) -> Resource:
-        """The resource of that type and name, made if there is none; all callers get the same one."""
+        """Return the resource of that type and name, created by `make` if missing; all callers get the same one."""
         held = self._held(container)
         found: Resource | None = held.get((kind, name))
         if found is None:
-            found = held.setdefault((kind, name), make())  # plans are made in a thread
+            found = held.setdefault((kind, name), make())  # plans are built on a thread
         return found
 
     def delete(self, kind: type[Any], container: str, name: str) -> None:
-        """Forget a resource.
+        """Remove a resource.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such resource.
         """
         self.lookup(kind, container, name)
         del self._containers[container or self.default_container][kind, name]
 
     def cleanup(self, container: str = "") -> None:
-        """Forget everything in one container."""
+        """Remove all resources of a container."""
         self._containers.pop(container or self.default_container, None)
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""Memory that vectors of any processor step through line by line: large arrays that begin where a line of its cache does.
+"""Allocation of large arrays aligned to cache lines.
 
-NumPy's own begin 16 bytes behind one, where every other vector lies on two lines; to write those takes an eighth longer.
-So such an array has a `base`, though it is no part of another array; see `owns_memory`.
+NumPy aligns to 16 bytes, so that every other vector spans two cache lines; writing those takes an eighth longer. An aligned
+array has a `base`, although it is not a view of another array; see `owns_memory`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 
 LINE = 64
 LEAST_BYTES = 4096
-"""Of an array that is worth half a microsecond."""
+"""Bytes from which alignment is worth half a microsecond."""
 
 
 class _Memory(np.ndarray[Any, Any]):
-    """What one array lies in. Having a type of its own, it is the `base` of that array only, and not of views of it."""
+    """The memory of one array. As a type of its own, it is the `base` of that array only, not of its views."""
 
     __slots__ = ()
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A new array whose content is not set."""
+    """Allocate an array without initialising it."""
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < LEAST_BYTES or dtype.hasobject:
         return np.empty(shape, dtype)
@@ -33,12 +33,12 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any,
 
 
 def aligned_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy in order of rows."""
+    """Return a copy in C order."""
     fresh = aligned_empty(value.shape, value.dtype)
     np.copyto(fresh, value)
     return fresh
 
 
 def owns_memory(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is no view of another one, so that to hold it is to hold no more than it."""
+    """Return whether an array is not a view, so that holding it holds no other memory."""
     return array.base is None or type(array.base) is _Memory

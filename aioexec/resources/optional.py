@@ -1,4 +1,4 @@
-"""OptionalValue: what a variant tensor of the Optional ops holds: some tensors, or nothing."""
+"""OptionalValue: the value of a variant tensor of the Optional ops."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from aioexec.shapes import Dims, compatible
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalValue:
-    """An optional; `components` are its tensors, None if it has no value. They are not written."""
+    """An optional; `components` are its tensors, None if it has no value. They are not modified."""
 
     components: tuple[Array, ...] | None
 
     def checked(self, expected: list[tuple[DType, Dims]]) -> tuple[Array, ...]:
-        """The components, which must be of these dtypes and shapes.
+        """Return the components, which must have these dtypes and shapes.
 
         Raises:
-            InvalidArgumentError: there are none, or others.
+            InvalidArgumentError: there is no value, or dtypes or shapes differ.
         """
         if self.components is None:
             raise InvalidArgumentError("The given optional does not have a value.")
@@ -48,7 +48,7 @@ class OptionalValue:
         return OptionalValue(self.components and tuple(map(zeros_like, self.components)))
 
     def plus(self, other: OptionalValue) -> OptionalValue:
-        """The sum of two optionals, component by component."""
+        """Return the component-wise sum of two optionals."""
         if self.components is None and other.components is None:
             return self
         if self.components is None or other.components is None:
@@ -63,10 +63,10 @@ class OptionalValue:
 
 
 def optional_in(variant: Any, op_type: str) -> OptionalValue:
-    """The optional in a variant tensor without dimensions.
+    """Return the optional in a scalar variant tensor.
 
     Raises:
-        InvalidArgumentError: there is something else in it.
+        InvalidArgumentError: the tensor holds something else.
     """
     if isinstance(variant, np.ndarray):
         if variant.ndim:

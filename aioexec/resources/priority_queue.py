@@ -1,7 +1,7 @@
-"""Queues by priority.
+"""Priority queues.
 
-Elements that came many at a time are kept in runs, each in the order of its elements; a heap has the first element of each run,
-and the elements that came alone. Many are taken by merging the runs.
+Elements that are enqueued in batches are kept as sorted runs; a heap holds the head of each run and all single elements. Many
+elements are dequeued by merging the runs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from aioexec.shapes import Dims
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _MANY = 64
-"""Elements that are dealt with at once, not one by one."""
+"""Elements from which bulk operations pay off."""
 
 
 class _Prepared(list[Element]):
-    """Elements as they came, and the order they are kept in: the next one last, of equals the later one first."""
+    """Elements in their original order, and the `order` in which they are kept: the next last, of equals the oldest."""
 
     def __init__(self, elements: Sequence[Element], priorities: Array) -> None:
         super().__init__(elements)
@@ -34,15 +34,15 @@ class _Prepared(list[Element]):
 
 
 class _Run:
-    """Elements, the next one last, with their priorities and tickets. Those that were taken are gone from `elements` alone.
+    """Sorted elements, the next one last, with their priorities and tickets. Taken ones are removed from `elements` only.
 
-    Constant: `span`, the lowest and the highest ticket.
+    Constant: `span`, the lowest and highest ticket.
     """
 
     __slots__ = ("elements", "priorities", "span", "tickets")
 
     def __init__(self, prepared: _Prepared, tickets: Array) -> None:
-        """Args: the tickets of the elements as they came, rising."""
+        """Args: ascending tickets of the elements in their original order."""
         self.elements = prepared.sorted
         self.priorities = prepared.priorities
         self.tickets = tickets[prepared.order]
@@ -53,7 +53,7 @@ class _Run:
         return int(self.priorities[last]), int(self.tickets[last]), self
 
     def first(self, count: int) -> tuple[Array, Array, list[Element]]:
-        """Priorities, tickets and elements of the next ones, at most so many, in order."""
+        """Return priorities, tickets and elements of the next `count`, in order."""
         left = len(self.elements)
         next_ones = slice(max(left - count, 0), left)
         return (
@@ -64,14 +64,14 @@ class _Run:
 
 
 _Entry: TypeAlias = tuple[int, int, Element | _Run]
-"""(priority, ticket, an element or the run whose head has these)."""
+"""(priority, ticket, an element or a run whose head has these)."""
 
 
 class PriorityQueue(Queue):
-    """Gives the element whose first component, a priority, is lowest; of equals the one that came first.
+    """Dequeues the element of lowest priority, its first component; among equals the oldest.
 
-    State: `_heap` of (priority, ticket, element or run), `_size`; tickets rise from `_last`, those of elements put back fall
-    from `_first`.
+    State: `_heap` of (priority, ticket, element or run), `_size`; tickets ascend from `_last`, those of returned elements
+    descend from `_first`.
     """
 
     kind = "PriorityQueue"
@@ -112,7 +112,7 @@ class PriorityQueue(Queue):
         return elements if len(elements) < _MANY else _Prepared(elements, np.array(firsts, np.int64))
 
     def _add_run(self, elements: Sequence[Element], ticket: int) -> None:
-        """Add elements with tickets from this one on."""
+        """Add elements as a run with tickets from `ticket` on."""
         if not isinstance(elements, _Prepared):
             elements = _Prepared(elements, np.array([int(element[0]) for element in elements], np.int64))
         run = _Run(elements, np.arange(ticket, ticket + len(elements)))
@@ -153,7 +153,7 @@ class PriorityQueue(Queue):
         return [pool[k] for k in order.tolist()]
 
     def _as_runs(self) -> list[_Run]:
-        """The runs, by their first tickets; the elements that came alone are one more."""
+        """Return the runs in the order of their first tickets; single elements form another run."""
         runs = [held for _, _, held in self._heap if isinstance(held, _Run)]
         alone = [entry for entry in self._heap if not isinstance(entry[2], _Run)]
         if alone:
@@ -180,7 +180,7 @@ class PriorityQueue(Queue):
 
 
 def _merged(runs: Sequence[_Run], priorities: Array, tickets: Array) -> Array:
-    """The order of the first elements of some runs: by priority, and of equals by ticket."""
+    """Return the merged order of the first elements of several runs: by priority, then ticket."""
     if all(one.span[1] < other.span[0] for one, other in pairwise(runs)):
         return priorities.argsort(kind="stable")
     return np.lexsort((tickets, priorities))

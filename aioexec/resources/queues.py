@@ -1,16 +1,16 @@
-"""Queues: elements in the order of their kind, callers in the order they called.
+"""Queues: elements in the order of their kind, callers in FIFO order.
 
-A `Queue` is a waiting room with two lines: callers that bring elements or close, and callers that take them. Only the
-head of a line is served, as far as possible, so `dequeue_many` takes elements as they come, and `enqueue_many` brings
-its elements in one by one.
+A `Queue` is a `WaitingRoom` with two lines: callers that enqueue or close, and callers that dequeue. Only the head of each
+line is served, as far as possible: `dequeue_many` takes elements as they arrive, and `enqueue_many` inserts its elements one
+by one.
 
-Many elements are brought in and taken by one operation on what holds them, since one by one they would hold the event loop.
+Large batches are inserted and taken by single operations on the container, since element-wise they would block the event loop.
 
-State: `_elements`, tuples with one array for each component; `_bringing` and `_taking`, the two lines; `is_closed`.
+State: `_elements`, tuples with one array per component; `_bringing` and `_taking`, the two lines; `is_closed`.
 
-Invariants (`check_invariants`): no caller waits for elements while there are some `available`, none waits to bring one while
-there is room, none waits in a closed queue. There may be more elements than `capacity` only because a withdrawn or failed
-attempt has put back what it took: no element is ever lost.
+Invariants (`check_invariants`): no caller waits for elements that are `available`, none waits to enqueue while there is room,
+none waits in a closed queue. The size exceeds `capacity` only after a withdrawn or failed attempt has returned what it took:
+no element is ever lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNBOUNDED = sys.maxsize
 
 
 class _Bring(Attempt):
-    """Brings elements in; those from `_next` on are still outside."""
+    """Enqueues elements; those from `_next` on are not inserted yet."""
 
     __slots__ = ("_elements", "_next", "_queue")
 
@@ -59,7 +59,7 @@ class _Bring(Attempt):
 
 
 class _Take(Attempt):
-    """Takes `wanted` elements, or, if `partial`, what is left of a closed queue; `taken` are those it has."""
+    """Dequeues `wanted` elements or, if `partial`, the rest of a closed queue; `taken` are those it has."""
 
     __slots__ = ("_queue", "partial", "taken", "wanted")
 
@@ -82,7 +82,7 @@ class _Take(Attempt):
         if count > 0:
             self.taken += queue.pop_many(count)
         if is_long:
-            return False  # others wait behind it, as if the rest had not come yet
+            return False  # others wait behind it, as if the rest had not arrived
         if len(self.taken) == self.wanted or (queue.is_closed and self.partial and self.taken):
             self.finish()
         elif queue.is_closed:
@@ -104,7 +104,7 @@ class _Take(Attempt):
 
 
 class _TakeOne(_Take):
-    """Takes one element, which is the result itself."""
+    """Dequeues one element; the result is the element, not a list."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ class _TakeOne(_Take):
 
 
 class _Close(Attempt):
-    """Closes the queue when all that came before has been brought in."""
+    """Closes the queue after all earlier enqueues."""
 
     __slots__ = ("_queue",)
 
@@ -134,17 +134,17 @@ class _Close(Attempt):
 
 
 class Queue(WaitingRoom):
-    """A queue of at most `capacity` elements, any number if it is negative; its kind says which element is next.
+    """A queue of at most `capacity` elements (unbounded if negative); its kind determines which element is next.
 
-    Constant: name, dtypes of the components, their `dims` (() if they may be of any shape), `element_bytes` (0 if not known),
-    capacity, device (full name).
+    Constant: name, dtypes of the components, their `dims` (() if any), `element_bytes` (0 if unknown), capacity, device (full
+    name).
     """
 
     kind = "Queue"
     gives_some = True
-    """Whether a taker of many elements takes them as they come, not all at once."""
+    """Whether `dequeue_many` takes elements as they arrive, rather than all at once."""
     most_at_once = 16384
-    """Elements that are taken in one turn of a running loop."""
+    """Elements that are taken per iteration of a running loop."""
 
     def __init__(
         self,
@@ -169,10 +169,10 @@ class Queue(WaitingRoom):
         super().__init__(self._bringing, self._taking)
 
     def _checked(self, dims: Sequence[Dims]) -> tuple[Dims, ...]:
-        """A shape for each component, entirely known; a component without one is scalar.
+        """Return a fully defined shape for each component; None means scalar.
 
         Raises:
-            InvalidArgumentError: these are not such shapes.
+            InvalidArgumentError: the number of shapes differs, or one is not fully defined.
         """
         if dims and len(dims) != len(self.dtypes):
             raise InvalidArgumentError(
@@ -185,7 +185,7 @@ class Queue(WaitingRoom):
                 raise InvalidArgumentError(f"{self.kind} {self.name!r}: Shape {item} is not fully defined")
         return known
 
-    # What a kind of queue says
+    # Implemented by the kinds of queues
 
     @property
     def size(self) -> int:
@@ -193,17 +193,17 @@ class Queue(WaitingRoom):
 
     @property
     def available(self) -> int:
-        """How many elements can be taken now."""
+        """The number of elements that can be taken now."""
         return self.size
 
     def push(self, element: Element) -> None:
         raise NotImplementedError
 
     def prepared(self, elements: list[Element], firsts: Any) -> Sequence[Element]:
-        """The elements as `enqueue_many` takes them soonest; may be called on any thread.
+        """Return the elements in the form that `enqueue_many` inserts fastest; thread-safe.
 
         Args:
-            firsts: their first components, side by side.
+            firsts: their first components, stacked.
         """
         return elements
 
@@ -212,20 +212,20 @@ class Queue(WaitingRoom):
         raise NotImplementedError
 
     def pop(self) -> Element:
-        """Take the next element; there is one."""
+        """Take the next element; there must be one."""
         raise NotImplementedError
 
     def pop_many(self, count: int) -> list[Element]:
-        """Take the next elements in order; there are so many."""
+        """Take the next elements in order; there must be that many."""
         raise NotImplementedError
 
     def put_back(self, elements: Sequence[Element]) -> None:
-        """Make elements that were taken the next ones again, in their order."""
+        """Return elements that were taken to the front, in their order."""
         raise NotImplementedError
 
     @property
     def asked_for(self) -> dict[str, Any]:
-        """What nodes that share the queue must agree on, in the words of their error."""
+        """The properties on which nodes that share the queue must agree, by their names in error messages."""
         return {"capacity": self.capacity, "component types": self.dtypes, "component shapes": self.dims}
 
     @property
@@ -234,13 +234,13 @@ class Queue(WaitingRoom):
 
     @property
     def gives_at_once(self) -> bool:
-        """Whether one element can be had now."""
+        """Whether an element can be taken now."""
         return not self._taking and self.available > 0
 
     # Verbs
 
     def enqueue(self, element: Element) -> Attempt | None:
-        """Bring one element in; None if that is done.
+        """Enqueue an element; return None if done, else an Attempt.
 
         Raises:
             CancelledError: the queue is closed.
@@ -254,7 +254,7 @@ class Queue(WaitingRoom):
         return None
 
     def enqueue_many(self, elements: Sequence[Element]) -> Attempt | None:
-        """Bring elements in one by one, in order; none at all is done at once.
+        """Enqueue elements one by one, in order; return None if done, else an Attempt.
 
         Raises:
             CancelledError: the queue is closed.
@@ -265,7 +265,7 @@ class Queue(WaitingRoom):
         return served
 
     def dequeue(self) -> Element | Attempt:
-        """The next element.
+        """Dequeue the next element, or return an Attempt.
 
         Raises:
             OutOfRangeError: the queue is closed and empty.
@@ -279,7 +279,7 @@ class Queue(WaitingRoom):
         return element
 
     def dequeue_many(self, count: int) -> list[Element] | Attempt:
-        """The next `count` elements; the queue may be smaller than that.
+        """Dequeue the next `count` elements, which may exceed the capacity, or return an Attempt.
 
         Raises:
             OutOfRangeError: the queue is closed and has fewer.
@@ -290,7 +290,7 @@ class Queue(WaitingRoom):
         return served
 
     def dequeue_up_to(self, count: int) -> list[Element] | Attempt:
-        """The next `count` elements, or what a closed queue has left.
+        """Dequeue the next `count` elements, or the rest of a closed queue; or return an Attempt.
 
         Raises:
             OutOfRangeError: the queue is closed and empty.
@@ -301,12 +301,12 @@ class Queue(WaitingRoom):
         return served
 
     def close(self, cancel_pending_enqueues: bool = False) -> Attempt | None:
-        """Take no more elements in; None if that is done.
+        """Reject further enqueues; return None if done, else an Attempt.
 
-        Callers that wait to bring elements go first, or with `cancel_pending_enqueues` fails with CancelledError.
+        Earlier enqueues are served first, or fail with CancelledError if `cancel_pending_enqueues`.
 
         Raises:
-            CancelledError: the queue was closed before (not with `cancel_pending_enqueues`).
+            CancelledError: the queue was already closed (unless `cancel_pending_enqueues`).
         """
         if not cancel_pending_enqueues:
             served: Attempt | None = self._submit(self._bringing, _Close(self))
@@ -317,7 +317,7 @@ class Queue(WaitingRoom):
         return None
 
     def give_back(self, elements: Sequence[Element]) -> None:
-        """Make elements that were dequeued, and come to nothing, the next ones again."""
+        """Return elements that were dequeued but not delivered to the front."""
         self.put_back(elements)
         self._flush()
 
@@ -336,7 +336,7 @@ class Queue(WaitingRoom):
 
 
 class FIFOQueue(Queue):
-    """Gives elements in the order they came."""
+    """Dequeues elements in the order in which they were enqueued."""
 
     kind = "FIFOQueue"
 
@@ -370,7 +370,7 @@ class FIFOQueue(Queue):
 
 
 class PaddingFIFOQueue(FIFOQueue):
-    """A FIFO queue whose elements may differ in the dimensions that are not given; batches of them are padded."""
+    """A FIFO queue whose elements may differ in unknown dimensions; batches are padded."""
 
     kind = "PaddingFIFOQueue"
 
@@ -386,10 +386,9 @@ class PaddingFIFOQueue(FIFOQueue):
 
 
 class RandomShuffleQueue(Queue):
-    """Gives any of its elements, but while it is open only if at least `min_after_dequeue` are left.
+    """Dequeues elements in random order; while open, it keeps `min_after_dequeue` elements.
 
-    Constant: `_choose`, from a size and a count to positions: one among so many elements, then one among one fewer, and so on;
-    `seeds`, which that goes by.
+    Constant: `_choose`, which maps a size and a count to positions, the k-th among size - k elements; `seeds`.
     """
 
     kind = "RandomShuffleQueue"
@@ -437,7 +436,7 @@ class RandomShuffleQueue(Queue):
         return self.pop_many(1)[0]
 
     def pop_many(self, count: int) -> list[Element]:
-        """The last element takes the place of each chosen one."""
+        """Replace each chosen element by the last one."""
         elements, taken = self._elements, []
         for k in self._choose(len(elements), count):
             taken.append(elements[k])

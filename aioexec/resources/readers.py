@@ -1,7 +1,7 @@
-"""Readers: they take names of files from a queue, one at a time, and give the records of each in turn.
+"""Readers: dequeue file names one at a time, and return the records of each file.
 
-A reader keeps what a worker has read ahead of its callers, so most records cost no hop to a thread. Used on the event loop
-only, but for `_Source._read_ahead`, which workers call, one at a time: while one reads ahead, no other thread uses the source.
+A worker reads records ahead, so that most reads need no thread. All methods run on the event loop, except
+`_Source._read_ahead`, which runs on one worker at a time; meanwhile no other thread accesses the source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aioexec.errors import InvalidArgumentError, OpError, UnimplementedError
 
 _AHEAD_BYTES: Final = 1 << 18
 _AHEAD_RECORDS: Final = 1 << 12
-"""What a worker reads at most before the first record is handed out."""
+"""Upper bound for the records that a worker reads before the first is returned."""
 
 
 class Record(NamedTuple):
@@ -25,7 +25,7 @@ class Record(NamedTuple):
 
 
 class ReaderState(NamedTuple):
-    """What a reader has counted, and the last file it began."""
+    """The counters of a reader, and the name of the last file it began."""
 
     work_started: int
     work_finished: int
@@ -34,18 +34,18 @@ class ReaderState(NamedTuple):
 
 
 OpenRecords = Callable[[bytes], Iterator[Record]]
-"""Opens the file of a name; the iterator reads as it goes. Both block."""
+"""Opens a file by name; both the call and the iterator block."""
 
 NextWork = Callable[[], Awaitable[bytes]]
-"""Waits for the name of a file."""
+"""Waits for a file name."""
 
 InWorker = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class _Source:
-    """The records of one file. Workers read them ahead into `_ahead`, whose other end the event loop takes them from.
+    """The records of one file. A worker appends to `_ahead`, the event loop takes from its other end.
 
-    `is_open`: the file was opened. `_is_over`: there is nothing more to read; `_error`: why, if something is wrong.
+    `is_open`: the file was opened. `_is_over`: nothing is left to read; `_error`: the error, if reading failed.
     """
 
     def __init__(self, opens: Callable[[], Iterator[Record]]) -> None:
@@ -76,7 +76,7 @@ class _Source:
             self._error, self._is_over = error, True
 
     async def next(self, in_worker: InWorker) -> Record | None:
-        """The next record; None at the end. A caller that is cancelled leaves the reading to the next one."""
+        """Return the next record, None at the end. If the caller is cancelled, the read continues for the next one."""
         while not self._ahead:
             if self._error is not None:
                 raise type(self._error)(self._error.message)
@@ -89,7 +89,7 @@ class _Source:
         return self._ahead.popleft()
 
     def taken(self, count: int) -> list[Record]:
-        """The next records that have been read ahead, at most so many."""
+        """Take up to `count` records that have been read ahead."""
         ahead = self._ahead
         return [ahead.popleft() for _ in range(min(count, len(ahead)))]
 
@@ -97,9 +97,10 @@ class _Source:
 class Reader:
     """A reader of one kind of file.
 
-    Constant: name, device, `open_records`; `is_whole`: a file is one record, and is over with it; `keeps_state`.
-    Changing, by the holder of `_lock` (a read holds it while it waits for a file): `work` is the name of the last
-    file, `_source` its records until they are over; counts of files begun and finished, and of records given.
+    Constant: name, device, `open_records`; `is_whole`: each file is one record; `keeps_state`.
+
+    Changing, under `_lock` (which a read holds while it waits for a file name): `work`, the name of the last file; `_source`,
+    its records, None at its end; the numbers of files begun and finished and of records returned.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Reader:
         self.work_started = self.work_finished = self.records_produced = 0
 
     async def read(self, next_work: NextWork, in_worker: InWorker) -> Record:
-        """The next record, of the next file of the queue if the one being read is over."""
+        """Return the next record; at the end of a file, of the next file in the queue."""
         async with self._lock:
             while True:
                 record = await self._next(next_work, in_worker)
@@ -127,7 +128,7 @@ class Reader:
                     return record
 
     async def read_up_to(self, count: int, next_work: NextWork, in_worker: InWorker) -> list[Record]:
-        """So many records, or fewer where a file ends; at least one, of the next file if need be."""
+        """Return up to `count` records, fewer at the end of a file, but at least one."""
         found: list[Record] = []
         async with self._lock:
             while len(found) < count:
@@ -151,7 +152,7 @@ class Reader:
         try:
             record = await source.next(in_worker)
         except OpError:
-            if not source.is_open:  # as if it had not been in the queue; what is wrong later stays wrong
+            if not source.is_open:  # as if the name had not been dequeued; later errors are permanent
                 self._source = None
                 self.work_started -= 1
             raise
@@ -162,12 +163,12 @@ class Reader:
         return record
 
     async def reset(self) -> None:
-        """Forget the file being read, and what was counted."""
+        """Close the current file and reset the counters."""
         async with self._lock:
             self._clear()
 
     async def state(self) -> ReaderState:
-        """What `restore` takes.
+        """Return the state for `restore`.
 
         Raises:
             UnimplementedError: readers of this kind keep no state.
@@ -177,10 +178,10 @@ class Reader:
             return ReaderState(self.work_started, self.work_finished, self.records_produced, self.work)
 
     async def restore(self, state: ReaderState) -> None:
-        """Be as another reader was.
+        """Restore the state of another reader.
 
         Raises:
-            InvalidArgumentError: no reader can be so, between two files.
+            InvalidArgumentError: the state is inconsistent, or not between two files.
             UnimplementedError: readers of this kind keep no state.
         """
         self._check_state("RestoreState")

@@ -1,4 +1,4 @@
-"""Tensors that stay in a session between steps, each under a handle: "<node>;<number>;<device>"."""
+"""Tensors kept in a session between steps, each under a handle "<node>;<number>;<device>"."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 class SessionState:
     """The tensors kept on one device.
 
-    `_tensors` by handle: copies that are not written; `_numbers` were never given out before.
+    `_tensors` maps handles to copies, which are never modified; `_numbers` yields unique numbers.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class SessionState:
         self._numbers = itertools.count()
 
     def keep(self, value: Array, node_name: str, device: str) -> str:
-        """Keep a copy of a value; its handle."""
+        """Keep a copy of a value; return its handle."""
         kept = np.array(value, copy=True, order="C")
         kept.setflags(write=False)
         handle = f"{node_name};{next(self._numbers)};{device}"
@@ -32,10 +32,10 @@ class SessionState:
         return handle
 
     def find(self, handle: str) -> Array:
-        """The value behind a handle, not to be written.
+        """Return the value of a handle, which must not be modified.
 
         Raises:
-            InvalidArgumentError: there is none, or no more.
+            InvalidArgumentError: the handle is unknown or deleted.
         """
         value = self._tensors.get(handle)
         if value is None:
@@ -43,10 +43,10 @@ class SessionState:
         return value
 
     def delete(self, handle: str) -> None:
-        """Forget a value.
+        """Delete a value.
 
         Raises:
-            InvalidArgumentError: there is none, or no more.
+            InvalidArgumentError: the handle is unknown or deleted.
         """
         if self._tensors.pop(handle, None) is None:
             raise InvalidArgumentError(
@@ -54,7 +54,7 @@ class SessionState:
             )
 
     def discard(self, handle: str) -> None:
-        """Forget a value if it is there."""
+        """Delete a value if it exists."""
         self._tensors.pop(handle, None)
 
     def __len__(self) -> int:
@@ -62,15 +62,15 @@ class SessionState:
 
 
 def session_state(resources: ResourceManager) -> SessionState:
-    """The session state kept among a device's resources."""
+    """Return the session state among a device's resources."""
     return resources.lookup_or_create(SessionState, "", "session_state", SessionState)
 
 
 def device_of(handle: str) -> str:
-    """The full name of the device that keeps the tensor of a handle.
+    """Return the full name of the device that keeps the tensor of a handle.
 
     Raises:
-        InvalidArgumentError: it is no handle.
+        InvalidArgumentError: the text is not a handle.
     """
     parts = handle.rsplit(";", 2)
     if len(parts) != 3:

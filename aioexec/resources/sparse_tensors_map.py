@@ -1,4 +1,4 @@
-"""SparseTensorsMap: sparse tensors under numbers, which go through queues in their place."""
+"""SparseTensorsMap: sparse tensors under integer handles, which represent them in queues."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Tensor = TypeVar("Tensor")
 
 
 class SparseTensorsMap(Generic[Tensor]):
-    """What was put in and not yet taken out, by its number; numbers count from 0 and never come again.
+    """Maps handles to sparse tensors; handles count from 0 and are never reused.
 
-    Both changes of a number are one uninterrupted change of a dict, so kernels in several threads may make them.
+    Both modifications are single dict operations, so kernels may call them from any thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -26,16 +26,16 @@ class SparseTensorsMap(Generic[Tensor]):
         return len(self._held)
 
     def add(self, tensor: Tensor) -> int:
-        """Keep a tensor; its number."""
+        """Store a tensor; return its handle."""
         number = next(self._numbers)
         self._held[number] = tensor
         return number
 
     def take(self, number: int) -> Tensor:
-        """Give a tensor back and forget it.
+        """Remove and return a tensor.
 
         Raises:
-            InvalidArgumentError: there is none of that number.
+            InvalidArgumentError: the handle is unknown.
         """
         try:
             return self._held.pop(number)

@@ -1,4 +1,4 @@
-"""Stack: the values a loop puts by for its gradient, last in, first out."""
+"""Stack: values of a loop saved for its gradient, last in, first out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aioexec.resources.tensor_list import Array, kept
 
 @dataclass(slots=True, eq=False)
 class Stack:
-    """The state behind a Stack node.
+    """The state of a Stack op.
 
-    Constant: name, dtype, limit (how many values it holds at most, negative: any number). Changing: values, closed.
+    Constant: name, dtype, limit (maximum number of values; unbounded if negative). Changing: values, closed.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Stack:
     closed: bool = False
 
     def push(self, value: Array) -> None:
-        """Put a value on top.
+        """Push a value.
 
         Raises:
             InvalidArgumentError: the stack is full or closed.
@@ -35,7 +35,7 @@ class Stack:
         self.values.append(kept(value))
 
     def pop(self) -> Array:
-        """Take the top value.
+        """Pop the last value.
 
         Raises:
             InvalidArgumentError: the stack is empty or closed.
@@ -46,7 +46,7 @@ class Stack:
         return self.values.pop()
 
     def close(self) -> None:
-        """Forget the values, for good."""
+        """Close the stack and drop its values."""
         self.closed = True
         self.values.clear()
 

@@ -1,11 +1,11 @@
-"""Staging areas: tuples of values that one step leaves for another.
+"""Staging areas: tuples of values that one step passes to another.
 
-A `StagingArea` gives tuples in the order they were put. A `StagingMap` gives them by key, or, where none is named, the first:
-the one put first, or with `is_ordered` the one of the lowest key. A tuple may be put into a map in parts; it can be had once it
-is complete. Parts of it may be taken one after the other; it is gone when all are.
+A `StagingArea` is FIFO. A `StagingMap` returns tuples by key or, without one, the first: the oldest, or with `is_ordered` the
+one of the lowest key. A tuple can be put in parts and is available once complete; it can be taken in parts and is removed with
+the last.
 
-Both are waiting rooms: a putter waits in line while the area is full; a taker waits for its key, and is
-served when it is there, independently of other waiters.
+Both are a `WaitingRoom`: putters wait in FIFO order while the area is full; a taker waits for its key and is served when it is
+available, independently of other takers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
 
 Values = tuple[Any, ...]
 ABSENT = object()
-"""Stands for a component that is not there: not put yet, or taken."""
+"""Stands for a component that is not put yet, or was taken."""
 STRING_BYTES = 24
-"""What a string takes besides its characters, in TensorFlow's count."""
+"""Bytes of a string besides its characters, as TensorFlow counts."""
 
 
 def bytes_of(values: Sequence[Any]) -> int:
-    """The memory that values take, as TensorFlow counts it."""
+    """Return the memory of values, as TensorFlow counts it."""
     total = 0
     for value in values:
         if value.dtype.hasobject:
@@ -37,9 +37,9 @@ def bytes_of(values: Sequence[Any]) -> int:
 
 
 class _Area(WaitingRoom):
-    """Room for `capacity` tuples of `memory_limit` bytes in all; for any number where that is 0.
+    """Holds up to `capacity` tuples of `memory_limit` bytes in total; 0 means unbounded.
 
-    `_bytes` is the size of what is kept.
+    `_bytes` is the size of the stored values.
     """
 
     def __init__(self, capacity: int = 0, memory_limit: int = 0) -> None:
@@ -52,15 +52,15 @@ class _Area(WaitingRoom):
 
     @property
     def size(self) -> int:
-        """How many tuples can be had."""
+        """The number of tuples that can be taken."""
         raise NotImplementedError
 
     def _values(self) -> Iterator[Any]:
-        """Everything that is kept."""
+        """Yield all stored values."""
         raise NotImplementedError
 
     def _put(self, values: Sequence[Any], keep: Callable[[], bool], is_whole: bool = True) -> Attempt | None:
-        """Keep values when there is room for them; None if that is done. `keep` says whether it did."""
+        """Store values once there is room; return None if done, else an Attempt. `keep` returns whether it stored them."""
         nbytes = bytes_of(values)
         if self.memory_limit and nbytes > self.memory_limit:
             raise ResourceExhaustedError(
@@ -81,7 +81,7 @@ class _Area(WaitingRoom):
         return served
 
     def _cleared(self) -> None:
-        """Everything has been forgotten."""
+        """Reset the size after a clear."""
         self._bytes = 0
         self._flush()
 
@@ -91,7 +91,7 @@ class _Area(WaitingRoom):
 
 
 class StagingArea(_Area):
-    """Tuples in the order they were put."""
+    """A FIFO of tuples."""
 
     def __init__(self, capacity: int = 0, memory_limit: int = 0) -> None:
         super().__init__(capacity, memory_limit)
@@ -105,10 +105,10 @@ class StagingArea(_Area):
         return (value for values in self._tuples for value in values)
 
     def put(self, values: Values) -> Attempt | None:
-        """Leave a tuple; None if that is done.
+        """Put a tuple; return None if done, else an Attempt.
 
         Raises:
-            ResourceExhaustedError: it is larger than the area.
+            ResourceExhaustedError: the tuple exceeds the memory limit.
         """
 
         def keep() -> bool:
@@ -118,16 +118,16 @@ class StagingArea(_Area):
         return self._put(values, keep)
 
     def get(self) -> Values | Attempt:
-        """Take the first tuple."""
+        """Take the first tuple, or return an Attempt."""
         request = When(lambda: self.size > 0, self._take, self._give_back)
         served: Values | Attempt = self._submit(self._getting, request)
         return served
 
     def peek(self, index: int) -> Values | Attempt:
-        """Look at a tuple that stays.
+        """Return the tuple at a position without removing it, or an Attempt.
 
         Raises:
-            InvalidArgumentError: there cannot be such a place.
+            InvalidArgumentError: the position is negative.
         """
         if index < 0:
             raise InvalidArgumentError(f"Staging Area: index must not be negative, it is {index}")
@@ -136,7 +136,7 @@ class StagingArea(_Area):
         return served
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._tuples.clear()
         self._cleared()
 
@@ -159,10 +159,10 @@ Part = tuple[int, Values]
 
 
 class StagingMap(_Area):
-    """Tuples by key, of as many components as the first that is put says: `width`, None until then.
+    """Maps keys to tuples; the first `put` determines the number of components: `width`, None before.
 
-    `_whole` are those that can be had, in the order they became so, `_parts` those that are not complete; with ABSENT where a
-    component was taken, or is missing yet.
+    `_whole` are the available tuples, in the order of completion, `_parts` the incomplete ones; ABSENT marks components that
+    were taken or are missing.
     """
 
     def __init__(self, is_ordered: bool = False, capacity: int = 0, memory_limit: int = 0) -> None:
@@ -178,7 +178,7 @@ class StagingMap(_Area):
 
     @property
     def incomplete_size(self) -> int:
-        """How many tuples lack something."""
+        """The number of incomplete tuples."""
         return len(self._parts)
 
     def _values(self) -> Iterator[Any]:
@@ -186,11 +186,11 @@ class StagingMap(_Area):
         return (value for values in held for value in _present(values))
 
     def put(self, key: int, indices: Sequence[int], values: Values, width: int) -> Attempt | None:
-        """Leave a tuple of `width` components, or some of them; None if that is done. A complete one is kept if its key is new.
+        """Put a tuple of `width` components, or some of them; return None if done. Complete ones of existing keys are lost.
 
         Raises:
-            InvalidArgumentError: there are no such components, or one was put before.
-            ResourceExhaustedError: it is larger than the area.
+            InvalidArgumentError: an index is out of range, or its component was put before.
+            ResourceExhaustedError: the values exceed the memory limit.
         """
         if self.width is None:
             self.width = width
@@ -202,19 +202,19 @@ class StagingMap(_Area):
         return self._put(values, lambda: self._complete(key, indices, values), is_whole=False)
 
     def get(self, key: int, indices: Sequence[int]) -> Part | Attempt:
-        """Take components of a tuple.
+        """Take components of the tuple of a key, or return an Attempt.
 
         Raises:
-            InvalidArgumentError: there are no such components, or one was taken before.
+            InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(key, indices)
         return self._when(lambda: key in self._whole, lambda: key, indices)
 
     def get_first(self, indices: Sequence[int]) -> Part | Attempt:
-        """Take components of the first tuple.
+        """Take components of the first tuple, or return an Attempt.
 
         Raises:
-            InvalidArgumentError: there are no such components, or one was taken before.
+            InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(None, indices)
 
@@ -226,7 +226,7 @@ class StagingMap(_Area):
     def _when(
         self, is_there: Callable[[], bool], key_of: Callable[[], int], indices: Sequence[int]
     ) -> Part | Attempt:
-        """Take components of a tuple when it is there."""
+        """Take components of a tuple once `is_there`."""
         held: list[Any] = []
 
         def take() -> Part:
@@ -241,7 +241,7 @@ class StagingMap(_Area):
             return key, values
 
         def give_back(part: Part) -> None:
-            """Where another tuple has come by that key meanwhile, they are lost with what they belonged to."""
+            """Return components; if their tuple was removed and its key put again meanwhile, they are dropped."""
             key, values = part
             if key not in self._whole:
                 self._whole = {key: held, **self._whole}
@@ -254,10 +254,10 @@ class StagingMap(_Area):
         return served
 
     def peek(self, key: int, indices: Sequence[int]) -> Values | Attempt:
-        """Look at components that stay.
+        """Return components without removing them, or an Attempt.
 
         Raises:
-            InvalidArgumentError: there are no such components, or one was taken before.
+            InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(key, indices)
         request = When(lambda: key in self._whole, lambda: self._look(key, indices))
@@ -265,7 +265,7 @@ class StagingMap(_Area):
         return served
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._whole.clear()
         self._parts.clear()
         self._cleared()
@@ -285,7 +285,7 @@ class StagingMap(_Area):
         return self._whole.setdefault(key, values) is values
 
     def _complete(self, key: int, indices: Sequence[int], values: Values) -> bool:
-        """Add components to a tuple, which moves to the others when it has all."""
+        """Add components to an incomplete tuple, which becomes available when all are present."""
         assert self.width is not None
         held = self._parts.setdefault(key, [ABSENT] * self.width)
         for index in indices:
@@ -304,7 +304,7 @@ class StagingMap(_Area):
 
     def _look(self, key: int, indices: Sequence[int]) -> Values:
         held = self._whole[key]
-        self._check(key, indices)  # callers that came before the first put could not be checked then
+        self._check(key, indices)  # indices could not be checked before the first put
         for index in indices:
             if held[index] is ABSENT:
                 raise InvalidArgumentError(

@@ -1,7 +1,7 @@
-"""Lookup tables: keys to values. A `HashTable` is filled once; a `MutableHashTable` and a `DenseHashTable` change.
+"""Lookup tables: `HashTable`, which is initialised once, and the mutable `MutableHashTable` and `DenseHashTable`.
 
-Keys are kept as Python values, and so are scalar values; a value that is a vector is an array. Every method is safe to call on
-any thread: what changes is one dict, by single operations on it, or replaced as a whole.
+Keys and scalar values are stored as Python values, vector values as arrays. All methods are thread-safe: they modify a dict by
+single operations, or replace it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def shown(sizes: Sequence[int]) -> str:
 
 
 def array_of(values: Sequence[Any], dtype: DType) -> Array:
-    """A vector of Python values."""
+    """Return a vector of Python values."""
     made = np.empty(len(values), dtype.numpy)
     made[:] = values
     return made
 
 
 class LookupTable:
-    """What tables share.
+    """The base of tables.
 
     Constant: name, dtypes of keys and values, `value_dims` of a value, device (full name). State: `_entries`.
     """
@@ -62,10 +62,10 @@ class LookupTable:
         return len(self._entries)
 
     def find(self, keys: Array, default: Array) -> Array:
-        """The value of each key, or the default: one for all, or one for each.
+        """Return the value of each key, or the default: one for all keys, or one for each.
 
         Raises:
-            InvalidArgumentError: the default is neither.
+            InvalidArgumentError: the shape of the default is neither.
         """
         outer = self._check_keys(keys)
         full = (*outer, *self.value_dims)
@@ -87,48 +87,48 @@ class LookupTable:
         return array_of(values, self.value_dtype).reshape(full)
 
     def _defaults(self, default: Array) -> Any:
-        """What stands for keys that are not there, one after the other."""
+        """Yield the default value of each key."""
         return default.reshape(-1).tolist()
 
     def initialize(self, keys: Array, values: Array) -> None:
-        """Fill a table that is filled once.
+        """Fill a table that is initialised once.
 
         Raises:
-            InvalidArgumentError: it is of another kind.
+            InvalidArgumentError: the table is of another kind.
         """
         raise InvalidArgumentError(f"Table {self.name} is not initializable")
 
     def insert(self, keys: Array, values: Array) -> None:
-        """Set the values of keys; of a key that is given twice, the last one.
+        """Set the values of keys; of a repeated key, the last one counts.
 
         Raises:
-            InvalidArgumentError: not one value a key.
-            UnimplementedError: the table is filled once.
+            InvalidArgumentError: the numbers of keys and values differ.
+            UnimplementedError: the table can only be initialised.
         """
         self._check_values(keys, values)
         self._entries.update(zip(self._hashable(keys), self._rows(values), strict=True))
 
     def remove(self, keys: Array) -> None:
-        """Forget keys; no matter whether they are there.
+        """Remove keys; missing ones are ignored.
 
         Raises:
-            UnimplementedError: the table is filled once.
+            UnimplementedError: the table can only be initialised.
         """
         self._check_keys(keys)
         for key in self._hashable(keys):
             self._entries.pop(key, None)
 
     def replace(self, keys: Array, values: Array) -> None:
-        """Forget everything but these.
+        """Replace all entries.
 
         Raises:
-            InvalidArgumentError: not one value a key.
+            InvalidArgumentError: the numbers of keys and values differ.
         """
         self._check_values(keys, values)
         self._entries = dict(zip(self._hashable(keys), self._rows(values), strict=True))
 
     def export(self) -> tuple[Array, Array]:
-        """All keys, and their values."""
+        """Return all keys and their values."""
         entries = list(self._entries.items())
         keys = array_of([key for key, _ in entries], self.key_dtype)
         return keys, self._stacked([value for _, value in entries])
@@ -136,7 +136,7 @@ class LookupTable:
     # Service
 
     def _check_keys(self, keys: Array) -> Sizes:
-        """The dimensions of many keys."""
+        """Check the shape of a tensor of keys; return it without the dimensions of a key."""
         sizes: Sizes = keys.shape
         return sizes
 
@@ -165,7 +165,7 @@ class LookupTable:
 
 
 class HashTable(LookupTable):
-    """Is filled once, and looked up then."""
+    """A table that is initialised once."""
 
     kind = "HashTable"
 
@@ -179,15 +179,15 @@ class HashTable(LookupTable):
         return super().find(keys, default)
 
     def _defaults(self, default: Array) -> Any:
-        """As in TensorFlow, the first one stands for all."""
+        """As in TensorFlow, the first default value is used for all keys."""
         return repeat(default.reshape(-1).tolist()[0]) if default.size else ()
 
     def initialize(self, keys: Array, values: Array) -> None:
-        """Fill the table; if it has been, with as many entries, nothing is done.
+        """Fill the table; if it was filled before with as many entries, do nothing.
 
         Raises:
-            InvalidArgumentError: not a vector of keys with a value each, or there are none.
-            FailedPreconditionError: it has been filled with others, or a key is given two values.
+            InvalidArgumentError: keys are not a vector, the numbers of keys and values differ, or there are none.
+            FailedPreconditionError: the table was filled with another number of entries, or a key has two values.
         """
         if keys.ndim != 1:
             raise InvalidArgumentError(f"Keys must be a vector, but received shape{shown(keys.shape)}")
@@ -200,14 +200,14 @@ class HashTable(LookupTable):
         self.fill(self._hashable(keys), self._rows(values))
 
     def fill(self, keys: Sequence[Hashable], values: Sequence[Any]) -> None:
-        """The same with Python values."""
+        """As `initialize`, with Python values."""
         self.begin_with(len(keys), None if self.is_initialized else self.entries_of(keys, values))
 
     def begin_with(self, count: int, entries: dict[Hashable, Any] | None) -> None:
-        """Fill the table with the entries of `count` keys; None if it has been filled already.
+        """Fill the table with the entries of `count` keys; None if it was filled before.
 
         Raises:
-            FailedPreconditionError: it has been filled with others.
+            FailedPreconditionError: the table was filled with another number of entries.
         """
         if not self.is_initialized:
             assert entries is not None, "a table that has been filled stays so"
@@ -216,10 +216,10 @@ class HashTable(LookupTable):
             raise FailedPreconditionError("Table was already initialized with different data.")
 
     def entries_of(self, keys: Sequence[Hashable], values: Sequence[Any]) -> dict[Hashable, Any]:
-        """Keys with their values.
+        """Return a dict of keys and values.
 
         Raises:
-            FailedPreconditionError: a key is given two values.
+            FailedPreconditionError: a key has two values.
         """
         entries: dict[Hashable, Any] = {}
         for key, value in zip(keys, values, strict=True):
@@ -250,13 +250,13 @@ class HashTable(LookupTable):
 
 
 class MutableHashTable(LookupTable):
-    """Takes keys with scalars."""
+    """A mutable table with scalar values."""
 
     kind = "MutableHashTable"
 
 
 class MutableHashTableOfTensors(LookupTable):
-    """Takes keys with vectors."""
+    """A mutable table with vector values."""
 
     kind = "MutableHashTableOfTensors"
 

@@ -1,8 +1,8 @@
-"""TensorArray: tensors by index that the nodes of one step write and read, and the gradients by them.
+"""TensorArray: tensors by index that the nodes of one step write and read, and their gradient arrays.
 
-A handle of an array is an edge of the step's graph and holds the array itself, so the array vanishes with the step. An element
-is written once and, unless the array keeps what was read, read once. The array of gradients is found at the array it
-belongs to, by the name of the gradient computation; there writes to one index add up.
+A handle holds the array itself and is an edge value of the step, so the array is freed with the step. An element is written
+once and, unless the array keeps read elements, read once. A gradient array belongs to its array, under the name of the
+gradient computation; its writes to one index accumulate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 1 << 22  # elements: reading all of them takes a second
 
 @dataclass(slots=True)
 class _Element:
-    """What became of an element; `dims` is its shape, which for a gradient is known before it is written."""
+    """The state of an element; `dims` is its shape, which in a gradient array is known before it is written."""
 
     array: Array | None = None
     dims: Dims = None
@@ -35,9 +35,9 @@ class _Element:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Elements that were read, by place: `found[which[k]]` at `places[k]`, and zeros of shape `blank` at `blanks`.
+    """Elements read at several positions: `found[which[k]]` at `places[k]`, and zeros of shape `blank` at `blanks`.
 
-    Places are in order; an element that was read several times is in `found` once.
+    Positions are ascending; an element that was read repeatedly is in `found` once.
     """
 
     found: list[Array]
@@ -52,7 +52,7 @@ class _Read:
         return self.found[self.which[k]].shape if is_found else self.blank
 
     def first_place_where(self, holds: Callable[[tuple[int, ...]], bool]) -> int | None:
-        """The first place of an element whose shape is so."""
+        """Return the first position of an element whose shape satisfies `holds`."""
         such = [k for k, element in enumerate(self.found) if holds(element.shape)]
         places = [int(place) for place in self.places[np.isin(self.which, such)][:1]] if such else []
         if self.blanks.size and holds(self.blank):
@@ -60,10 +60,10 @@ class _Read:
         return min(places, default=None)
 
     def check_alike(self, skipped: int, what: str) -> None:
-        """Check that all have one shape, but for the first `skipped` dimensions.
+        """Check that all elements have one shape, except for the first `skipped` dimensions.
 
         Raises:
-            InvalidArgumentError: they do not.
+            InvalidArgumentError: the shapes differ.
         """
         first = self.dims_of(0)[skipped:]
         other = self.first_place_where(lambda dims: dims[skipped:] != first)
@@ -76,14 +76,14 @@ class _Read:
 
 @dataclass(slots=True, eq=False)
 class TensorArray:
-    """The state behind a TensorArray node.
+    """The state of a TensorArray op.
 
-    Constant: name, dtype, identical (all elements have one shape, that of the first), aggregates (writes add up), clears
-    (an element is forgotten once it is read). Changing: `size`; `dims`, what is known of the shape of each element; `dynamic`,
-    whether a write makes the array longer; `closed`; `elements`, those that were written or have a known shape; `blanks_read`,
-    by index, which of the others were read; `gradients`, by source.
+    Constant: name, dtype, identical (all elements have the shape of the first), aggregates (writes accumulate), clears (an
+    element is freed when it is read). Changing: `size`; `dims`, the static shape of elements; `dynamic`, whether writes extend
+    the array; `closed`; `elements`, those written or of known shape; `blanks_read`, by index, which of the others were read;
+    `gradients`, by source.
 
-    An array may have millions of elements that are not written: these are dealt with all at once.
+    An array may have millions of unwritten elements, which are processed in bulk.
     """
 
     name: str
@@ -106,12 +106,12 @@ class TensorArray:
 
     @property
     def stored(self) -> int:
-        """How many elements a kernel goes through that uses all; unwritten ones cost nothing."""
+        """The number of elements that a kernel traverses; unwritten ones are free."""
         return len(self.elements)
 
     @property
     def element_bytes(self) -> int:
-        """The bytes of the first element that was written, if it is still there."""
+        """The bytes of the first element that was written, if it still exists."""
         array = next((element.array for element in self.elements.values()), None)
         return 0 if array is None else int(array.nbytes)
 
@@ -119,13 +119,13 @@ class TensorArray:
         """Check that the array is not closed.
 
         Raises:
-            InvalidArgumentError: it is.
+            InvalidArgumentError: the array is closed.
         """
         if self.closed:
             raise InvalidArgumentError(f"TensorArray {self.name} has already been closed")
 
     def close(self) -> None:
-        """Forget the elements, for good."""
+        """Close the array and drop its elements."""
         self.closed = True
         self.elements.clear()
 
@@ -135,7 +135,8 @@ class TensorArray:
         """Set an element.
 
         Raises:
-            InvalidArgumentError: there is no such index, the shape does not fit, or the element was read or written before.
+            InvalidArgumentError: the index is out of range, the shape is incompatible, or the element was read or written
+                before.
         """
         self.check_open()
         if index < 0 or (index >= self.size and not self.dynamic):
@@ -171,10 +172,10 @@ class TensorArray:
             )
 
     def read(self, index: int) -> Array:
-        """An element; zeros, if it was not written and its shape is known.
+        """Return an element; zeros if it was not written and its shape is known.
 
         Raises:
-            InvalidArgumentError: there is no such index, or nothing to be read.
+            InvalidArgumentError: the index is out of range, or the element cannot be read.
         """
         self.check_open()
         if not 0 <= index < self.size:
@@ -197,7 +198,7 @@ class TensorArray:
         return index < len(self.blanks_read) and bool(self.blanks_read[index])
 
     def _read_blanks(self, indices: Array) -> tuple[int, ...]:
-        """Note that unwritten elements were read; the shape of the zeros that each of them is."""
+        """Record that unwritten elements were read; return the shape of their zeros."""
         dims = self._dims_of_zeros(int(indices[0]), self.dims)
         if len(self.blanks_read) < self.size:
             self.blanks_read = np.concatenate(
@@ -232,9 +233,9 @@ class TensorArray:
     # Many elements
 
     def gather(self, indices: Array, dims: Dims) -> Array:
-        """The elements at these indices in one tensor.
+        """Return the elements at these indices, stacked.
 
-        `dims` is what the reader knows of the shape of each, which the array then knows too.
+        `dims` is the shape that the reader expects, which is merged into `self.dims`.
         """
         self.dims = merged(self.dims, dims)
         if not indices.size:
@@ -257,7 +258,7 @@ class TensorArray:
         return whole
 
     def concat(self, inner: Dims) -> tuple[Array, Array]:
-        """All elements, one behind the other, and the length of each; `inner` is what is known of the other dimensions."""
+        """Return all elements concatenated, and the length of each; `inner` is the expected shape but for dimension 0."""
         if self.size == 0:
             self.check_open()
             empty = self._nothing(inner, "element_shape_except0", "concatenating")
@@ -286,7 +287,7 @@ class TensorArray:
     def _read_many(self, indices: Array) -> _Read:
         self.check_open()
         touched = np.isin(indices, np.fromiter(self.elements, np.int64, len(self.elements)))
-        touched |= (indices < 0) | (indices >= self.size)  # which `read` refuses
+        touched |= (indices < 0) | (indices >= self.size)  # which `read` rejects
         numbers, which = np.unique(indices[touched], return_inverse=True)
         found = [self.read(int(index)) for index in numbers]
         if self.clears and len(numbers) < len(which):
@@ -357,10 +358,10 @@ class TensorArray:
     # Gradients
 
     def gradient(self, source: str, prefix: Sequence[int] = ()) -> TensorArray:
-        """The array of the gradients by the elements, one for each `source`; from now on this array grows no more.
+        """Return the gradient array for a `source`, one each; from now on this array cannot grow.
 
         Args:
-            prefix: dimensions that each gradient has before those of its element.
+            prefix: leading dimensions of each gradient, before those of its element.
         """
         self.check_open()
         self.dynamic = False
@@ -383,10 +384,10 @@ class TensorArray:
     # Errors
 
     def check_dtype(self, dtype: DType, doing: str) -> None:
-        """Check that the elements are of this dtype.
+        """Check the dtype of the elements.
 
         Raises:
-            InvalidArgumentError: they are not.
+            InvalidArgumentError: the dtype differs.
         """
         if dtype is not self.dtype:
             raise InvalidArgumentError(

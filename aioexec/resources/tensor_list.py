@@ -1,12 +1,10 @@
-"""TensorList: the value behind TensorFlow's TensorList ops, a list of tensors of one dtype that never changes.
+"""TensorList: an immutable list of tensors of one dtype, the value of TensorFlow's TensorList ops.
 
-A variant tensor is an array of Python objects; a list travels as one without dimensions that holds a `TensorList` (`boxed`,
-`list_in`). Every verb leaves its list as it was and makes another one, which shares the elements: a holder of a list sees it
-unchanged, whatever others make of it, and pushing n elements takes n steps.
+A list is passed as a scalar variant tensor that holds a `TensorList` (`boxed`, `list_in`). Every method returns a new list
+that shares the elements; pushing n elements takes n steps.
 
-An element is None until it is set, and then an array that is not written: a view of memory that may be used again is copied on
-its way in. An element that is not set counts as zeros, of the shape that the list, the reader and the other elements
-leave no choice about.
+An element is None until it is set, and then an array that is not modified: a view of memory that may be reused is copied
+first. An element that is not set reads as zeros, if list, reader and other elements determine its shape.
 """
 
 from __future__ import annotations
@@ -26,20 +24,20 @@ from aioexec.resources.persistent_vector import EMPTY, PersistentVector, vector_
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
-_LARGEST = 1 << 40  # bytes; no machine this is for has more
+_LARGEST = 1 << 40  # bytes; beyond the memory of any supported machine
 _LONGEST = 1 << 26  # elements
 NO_LIMIT = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorList:
-    """A list.
+    """An immutable list of tensors.
 
     Attributes:
-        dtype: of the elements.
-        dims: what is known of the shape of each.
-        items: the elements; None where none is set.
-        limit: how many PushBack may make it, NO_LIMIT if any number.
+        dtype: dtype of the elements.
+        dims: static shape of the elements.
+        items: the elements; None for those not set.
+        limit: maximum number of elements after PushBack; NO_LIMIT for any.
     """
 
     dtype: DType
@@ -53,7 +51,7 @@ class TensorList:
 
     @property
     def stored(self) -> int:
-        """How many elements a kernel goes through that uses all."""
+        """The number of elements that a kernel traverses."""
         return self.items.length
 
     @property
@@ -65,10 +63,10 @@ class TensorList:
         return TensorList(self.dtype, self.dims, items, self.limit)
 
     def check_dtype(self, dtype: DType) -> None:
-        """Check that the elements are of this dtype.
+        """Check the dtype of the elements.
 
         Raises:
-            InvalidArgumentError: they are not.
+            InvalidArgumentError: the dtype differs.
         """
         if dtype is not self.dtype:
             raise InvalidArgumentError(
@@ -76,17 +74,17 @@ class TensorList:
             )
 
     def dims_with(self, dims: Dims) -> Dims:
-        """What is known of the shape of an element, when a reader knows this of it.
+        """Merge the static shape of elements with the shape that a reader expects.
 
         Raises:
-            InvalidArgumentError: they contradict each other.
+            InvalidArgumentError: the shapes are incompatible.
         """
         return merged(dims, self.dims)
 
     # One element
 
     def pushed(self, element: Array, place: str = "") -> TensorList:
-        """The list with an element more."""
+        """Return the list with an element appended."""
         if self.limit != NO_LIMIT and self.length >= self.limit:
             raise InvalidArgumentError(
                 f"Tried to push item into a full list{place} list size: {self.length} max_num_elements: {self.limit}"
@@ -99,7 +97,7 @@ class TensorList:
         return self._with(self.items.appended(kept(element)))
 
     def popped(self, dims: Callable[[], Dims]) -> tuple[TensorList, Array]:
-        """The list without its last element, and that; `dims()` is what the reader knows of its shape."""
+        """Return the list without its last element, and the element; `dims()` is the shape that the reader expects."""
         if self.length == 0:
             raise InvalidArgumentError("Trying to pop from an empty list")
         element = self.items.get(self.length - 1)
@@ -113,7 +111,7 @@ class TensorList:
         return self._with(self.items.resized(self.length - 1)), element
 
     def get(self, index: int, dims: Dims) -> Array:
-        """The element at `index`; `dims` is what the reader knows of its shape."""
+        """Return the element at `index`; `dims` is the shape that the reader expects."""
         if not 0 <= index < self.length:
             raise InvalidArgumentError(
                 f"Trying to access element {index} in a list with {self.length} elements"
@@ -131,7 +129,7 @@ class TensorList:
         return found
 
     def replaced(self, index: int, element: Array, resizes: bool = False) -> TensorList:
-        """The list with another element at `index`; one that is longer, if there is no such index and it `resizes`."""
+        """Return the list with another element at `index`, extended if necessary and `resizes`."""
         if resizes and index >= self.length:
             return self.resized(index + 1).replaced(index, element)
         if not 0 <= index < self.length:
@@ -146,7 +144,7 @@ class TensorList:
         return self._with(self.items.replaced(index, kept(element)))
 
     def resized(self, length: int) -> TensorList:
-        """The list cut off, or with elements that are not set at its end."""
+        """Return the list truncated, or extended by elements that are not set."""
         if length < 0:
             raise InvalidArgumentError(f"TensorListSlice expects size to be non-negative. Got: {length}")
         return self._with(_resized(self.items, length))
@@ -157,7 +155,7 @@ class TensorList:
         return (element for _, element in self.items.present())
 
     def _known(self, dims: Dims, elements: Iterable[Array]) -> Dims:
-        """What is known of the shape of an element that is not set; all of it must be what the others have."""
+        """Return the shape of elements that are not set, merged with the shapes of all others."""
         known = self.dims_with(dims)
         if not shapes.is_fully_defined(known):
             for element in elements:
@@ -166,7 +164,7 @@ class TensorList:
         return known
 
     def stacked(self, dims: Dims, count: int = -1) -> Array:
-        """All elements in one tensor; there must be `count` of them, unless that is negative."""
+        """Return all elements stacked; there must be `count` of them, unless that is negative."""
         if count >= 0 and count != self.length:
             raise InvalidArgumentError(
                 f"Operation expected a list with {count} elements but got a list with {self.length} elements"
@@ -177,7 +175,7 @@ class TensorList:
         return self._joined(dims, self.length, list(self.items.present()), what)
 
     def gathered(self, indices: Sequence[int], dims: Dims) -> Array:
-        """The elements at these indices in one tensor."""
+        """Return the elements at these indices, stacked."""
         for index in indices:
             if not 0 <= index < self.length:
                 raise InvalidArgumentError(
@@ -203,7 +201,7 @@ class TensorList:
         return whole
 
     def concatenated(self, inner: Dims, first: int | None, leading: Array) -> tuple[Array, Array]:
-        """The elements one behind the other along their first dimension, and the length of each.
+        """Return the elements concatenated along their first dimension, and the length of each.
 
         Args:
             inner: what is known of the other dimensions.
@@ -245,7 +243,7 @@ class TensorList:
         return lengths
 
     def scattered(self, rows: Array, indices: Sequence[int]) -> TensorList:
-        """The list with row k of a tensor for the element at `indices[k]`; it grows where that takes it."""
+        """Return the list with the elements at `indices` set to the rows of a tensor, extended if necessary."""
         items = self.items
         if indices and max(indices) >= items.length:
             items = _resized(items, max(indices) + 1)
@@ -255,14 +253,14 @@ class TensorList:
         return self._with(items)
 
     def zeros_like(self) -> TensorList:
-        """A list of zeros, as many and of the same shapes."""
+        """Return a list of zeros of the same length and shapes."""
         items = self.items
         for index, element in list(items.present()):
             items = items.replaced(index, zeros_like(element))
         return self._with(items)
 
     def plus(self, other: TensorList) -> TensorList:
-        """The sum of two lists, element by element."""
+        """Return the element-wise sum of two lists."""
         self._check_addition(other)
         items = self.items
         for index, element in other.items.present():
@@ -294,7 +292,7 @@ class TensorList:
                 )
 
     def followed_by(self, other: TensorList) -> TensorList:
-        """The elements of this list, then those of another."""
+        """Return the concatenation of two lists."""
         items = self.items.resized(self.length + other.length)
         for index, element in other.items.present():
             items = items.replaced(self.length + index, element)
@@ -317,12 +315,12 @@ def _check_part(index: int, element: Array, first: int | None) -> None:
 
 
 def list_of(dtype: DType, dims: Dims, elements: Iterable[Array]) -> TensorList:
-    """A list of these elements, which are not written."""
+    """Return a list of these elements, which are not modified."""
     return TensorList(dtype, dims, vector_of(elements))
 
 
 def reserved(dtype: DType, dims: Dims, count: int) -> TensorList:
-    """A list of elements that are not set."""
+    """Return a list of elements that are not set."""
     return TensorList(dtype, dims, _resized(EMPTY, count))
 
 
@@ -333,10 +331,10 @@ def _resized(items: PersistentVector, length: int) -> PersistentVector:
 
 
 def element_dims(value: Array) -> Dims:
-    """The operand `element_shape`: a vector, with -1 for what is not known, or -1 if nothing is.
+    """Decode an operand `element_shape`: a vector, with -1 for unknown dimensions, or the scalar -1 for an unknown shape.
 
     Raises:
-        InvalidArgumentError: it is none of these.
+        InvalidArgumentError: the operand has another form.
     """
     if value.ndim == 0:
         if value != -1:
@@ -354,7 +352,7 @@ def element_dims(value: Array) -> Dims:
 
 
 def spelled(dims: Dims, dtype: np.dtype[Any]) -> Array:
-    """An operand `element_shape` that says this."""
+    """Encode a shape as an operand `element_shape`."""
     return np.array(-1 if dims is None else [-1 if size is None else size for size in dims], dtype)
 
 
@@ -362,17 +360,17 @@ def spelled(dims: Dims, dtype: np.dtype[Any]) -> Array:
 
 
 def boxed(content: Any) -> Array:
-    """A variant tensor without dimensions."""
+    """Return a scalar variant tensor that holds a value."""
     box = np.empty((), np.object_)
     box[()] = content
     return box
 
 
 def list_in(variant: Any) -> TensorList:
-    """The list in a variant tensor without dimensions.
+    """Return the list in a scalar variant tensor.
 
     Raises:
-        InvalidArgumentError: there is something else in it.
+        InvalidArgumentError: the tensor holds something else.
     """
     if isinstance(variant, np.ndarray):
         if variant.ndim:
@@ -385,7 +383,7 @@ def list_in(variant: Any) -> TensorList:
 
 @runtime_checkable
 class Summable(Protocol):
-    """What a variant tensor may hold that has zeros and sums: a list, an optional."""
+    """A value of a variant tensor that has zeros and sums: a list, an optional."""
 
     def zeros_like(self) -> Any: ...
     def plus(self, other: Any, /) -> Any: ...
@@ -396,10 +394,10 @@ def _summable(content: Any) -> Summable:
 
 
 def zeros_like_variant(variant: Array) -> Array:
-    """Zeros for each list, or whatever else has them, in a variant tensor.
+    """Return zeros for each value in a variant tensor.
 
     Raises:
-        InvalidArgumentError: there is something else in it.
+        InvalidArgumentError: a value has no zeros.
     """
     result = np.empty(variant.shape, np.object_)
     for place in np.ndindex(variant.shape):
@@ -408,10 +406,10 @@ def zeros_like_variant(variant: Array) -> Array:
 
 
 def add_variants(one: Array, other: Array) -> Array:
-    """The sums of the lists, or whatever else has sums, in two variant tensors.
+    """Return the sums of the values in two variant tensors.
 
     Raises:
-        InvalidArgumentError: they do not fit, or there is something else in them.
+        InvalidArgumentError: the values are incompatible or have no sums.
     """
     result = np.empty(one.shape, np.object_)
     for place in np.ndindex(one.shape):
@@ -423,15 +421,15 @@ def add_variants(one: Array, other: Array) -> Array:
 
 
 def kept(array: Array) -> Array:
-    """An array that may be held: itself, or a copy if its memory has another owner."""
+    """Return an array that may be kept: itself, or a copy if its memory has another owner."""
     return array if owns_memory(array) else array.copy()
 
 
 def zeros(dtype: DType, dims: Sequence[Any]) -> Array:
-    """Zeros, empty strings or empty variants.
+    """Return zeros, empty strings or empty variants.
 
     Raises:
-        ResourceExhaustedError: there is no place for so many.
+        ResourceExhaustedError: there is not enough memory.
     """
     if math.prod(dims) * max(dtype.size, 8) > _LARGEST:
         raise ResourceExhaustedError(f"OOM when allocating tensor with shape {shown(tuple(dims))}")
@@ -439,7 +437,7 @@ def zeros(dtype: DType, dims: Sequence[Any]) -> Array:
 
 
 def zeros_like(element: Array) -> Array:
-    """Zeros of the shape and dtype of an element."""
+    """Return zeros of the shape and dtype of an element."""
     if element.dtype != object:
         return np.zeros(element.shape, element.dtype)
     holds_variants = element.size and isinstance(element.item(0), Summable)
@@ -447,7 +445,7 @@ def zeros_like(element: Array) -> Array:
 
 
 def added(one: Array, other: Array) -> Array:
-    """The sum of two elements."""
+    """Return the sum of two elements."""
     return add_variants(one, other) if one.dtype == object else np.asarray(one + other, one.dtype)
 
 
@@ -461,5 +459,5 @@ def merged(a: Dims, b: Dims) -> Dims:
 
 
 def shown(dims: Dims) -> str:
-    """A shape as run-time messages show it: [2,?]."""
+    """Format a shape as messages at run time do: [2,?]."""
     return "<unknown>" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"

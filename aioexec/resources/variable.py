@@ -1,14 +1,15 @@
 """Variables: a buffer that steps read as a snapshot and write under a lease.
 
-A buffer that has been handed out (`read`) is never written again: the next update makes a new one and swaps. A native program
-pins the buffer instead, for as long as it runs. So a reader keeps the value it read, without a copy, whatever is written later.
+A buffer that was returned by `read` is never written again: the next update writes another buffer and swaps. A native program
+pins the buffer instead, while it runs. A reader thus keeps its value without a copy.
 
-State: `buffer` is the present value, None before it is initialised. `escaped`: code outside native programs may hold
-`buffer`. `pins`: programs and kernels running on workers that read `buffer`. `spare`: a buffer without a reader, for the next
-update. `deviates`: `buffer` has another shape than was declared (assigned without validation), so programs laid out for the
-declared one do not fit. `leased`: a running step has the right to write; others that want to write wait in `waiters`, first
-come first served. All of it changes on the event loop or, for the kernels of a step that holds the lease or a pin, in the
-worker that runs them: such a reader may set `escaped` of a buffer that was just replaced, never miss to set it.
+State: `buffer` is the current value, None before initialisation. `escaped`: code outside of native programs may hold `buffer`.
+`pins`: the number of programs, and kernels on workers, that read `buffer`. `spare`: a buffer without readers, for the next
+update. `deviates`: `buffer` has another shape than declared (assigned without validation), so that programs for the declared
+shape do not fit. `leased`: a running step has the right to write; others wait in `waiters`, in FIFO order.
+
+All state changes on the event loop or, for kernels of a step that holds the lease or a pin, on the worker that runs them: such
+a reader may set `escaped` for a buffer that was just replaced, but never miss to set it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ids = itertools.count()
 
 
 class Variable:
-    """The state behind a variable node."""
+    """The state of a variable op."""
 
     __slots__ = (
         "__weakref__",
@@ -65,10 +66,10 @@ class Variable:
         return self.buffer is not None
 
     def require(self) -> np.ndarray[Any, Any]:
-        """The present buffer, to be looked at at once.
+        """Return the current buffer, which must not be kept.
 
         Raises:
-            FailedPreconditionError: not initialised.
+            FailedPreconditionError: the variable is not initialised.
         """
         if self.buffer is None:
             raise FailedPreconditionError(
@@ -78,7 +79,7 @@ class Variable:
         return self.buffer
 
     def read(self) -> np.ndarray[Any, Any]:
-        """The present value as a snapshot; the caller must not write it."""
+        """Return the current value as a snapshot, which must not be modified."""
         value = self.require()
         self.escaped = True
         return value
@@ -93,7 +94,7 @@ class Variable:
         self._become(aligned_copy(value))
 
     def keep(self, value: np.ndarray[Any, Any], validate_shape: bool = True) -> None:
-        """Replace the value by `value`, which has no other reference; see `assign` for errors."""
+        """Replace the value by `value`, which has no other reference; raises as `assign` does."""
         self._check(value, validate_shape)
         self._become(np.require(value, requirements=["C", "A", "W"]))
 
@@ -110,10 +111,10 @@ class Variable:
 
     def _become(self, buffer: np.ndarray[Any, Any]) -> None:
         self.swap(buffer)
-        self.deviates = not compatible(self.dims, buffer.shape)  # a reader compares the shape of what it got
+        self.deviates = not compatible(self.dims, buffer.shape)  # a reader compares the shape of its value
 
     def update(self, compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
-        """Replace the value by what `compute` makes of the present one; `compute` returns a fresh array."""
+        """Replace the value by `compute(value)`, a new array."""
         present = self.require()
         fresh = np.asarray(compute(present), present.dtype, order="C")
         if fresh.shape != present.shape:
@@ -123,7 +124,7 @@ class Variable:
         self.swap(aligned_copy(fresh) if fresh is present else fresh)
 
     def next_buffer(self, in_place: bool) -> np.ndarray[Any, Any]:
-        """A buffer of the declared shape for the new content: the present one if `in_place` and it has no other reader."""
+        """Return a buffer of the declared shape for the next value: the current one if `in_place` and not read elsewhere."""
         if in_place and self.buffer is not None and not (self.escaped or self.pins or self.deviates):
             return self.buffer
         fresh, self.spare = self.spare, None
@@ -132,7 +133,7 @@ class Variable:
         return aligned_empty([dim or 0 for dim in self.dims or ()], self.dtype.numpy)
 
     def publish(self, buffer: np.ndarray[Any, Any]) -> None:
-        """Make what `next_buffer` gave, now written, the present content."""
+        """Make the result of `next_buffer`, now written, the current value."""
         if buffer is self.buffer:
             return
         if not (self.escaped or self.pins or self.deviates):
@@ -141,8 +142,8 @@ class Variable:
         self.deviates = False
 
     def swap(self, buffer: np.ndarray[Any, Any]) -> None:
-        """Make `buffer`, which has no other reference, the present value."""
+        """Make `buffer`, which has no other reference, the current value."""
         self.escaped = (
-            False  # first: a reader in another thread may come between, and what it reads must stay marked
+            False  # first: a reader on another thread may intervene, and what it reads must stay marked
         )
         self.buffer = buffer

@@ -1,10 +1,10 @@
-"""Waiting without a thread: requests that stand in line for a resource, and the futures of what they come to.
+"""Waiting without a thread: requests queue for a resource, and the event loop awaits their futures.
 
-A resource that callers may have to wait for is a `WaitingRoom`: a pure state machine whose verbs return their result if it
-can be had at once, else an `Attempt`, which stands in a `Line` until another verb lets it be served. `waiting` makes a
-future of an attempt for the event loop. All of it is used on one thread.
+A resource on which callers may have to wait is a `WaitingRoom`, a pure state machine: its methods return their result if it is
+available, else an `Attempt`, which is queued in a `Line` until another method allows it to be served. `waiting` returns a
+future of an attempt. Everything runs on the event loop's thread.
 
-Invariant: whenever a verb has returned, no line can get any further, or goes on in the next turn of the loop.
+Invariant: when a method returns, no line can progress, or another service is scheduled for the next iteration of the loop.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from aioexec.errors import OpError
 
 
 class Attempt:
-    """A request that waits for its turn.
+    """A queued request.
 
-    `is_done` once it is over; then `error` or `result` says how, and `wake` was called, once.
+    `is_done` when it has completed; then `error` or `result` is set, and `wake` was called once.
     """
 
     __slots__ = ("error", "is_done", "result", "wake")
@@ -32,11 +32,11 @@ class Attempt:
         self.wake: Callable[[], None] = _no_waiter
 
     def advance(self) -> bool:
-        """Do what can be done now; whether the resource changed."""
+        """Make what progress is possible now; return whether the resource changed."""
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Put back what was taken; called when nothing will come of it."""
+        """Return what was taken; called when the result will not be delivered."""
 
     def succeed(self, result: Any = None) -> None:
         self.is_done, self.result = True, result
@@ -45,10 +45,10 @@ class Attempt:
         self.is_done, self.error = True, error
 
     def outcome(self) -> Any:
-        """The result.
+        """Return the result.
 
         Raises:
-            OpError: it failed.
+            OpError: the request failed.
         """
         if self.error is not None:
             raise self.error
@@ -56,11 +56,11 @@ class Attempt:
 
 
 def _no_waiter() -> None:
-    """Wakes no caller: it has not gone to sleep yet, or has left."""
+    """Do nothing: no caller waits yet, or none waits any more."""
 
 
 class When(Attempt):
-    """Waits until `is_ready`, then is what `act` gives or raises; `undo` makes good what that took."""
+    """Waits until `is_ready`; the result is that of `act`. `undo` reverts its effect."""
 
     __slots__ = ("_act", "_undo", "is_ready")
 
@@ -91,7 +91,7 @@ class When(Attempt):
 
 
 class Line(deque[Attempt]):
-    """Attempts in the order they came. If it `is_strict` only its head is served, else any that can be."""
+    """Attempts in FIFO order. If `is_strict`, only the head is served, else any attempt that can be."""
 
     def __init__(self, is_strict: bool = True) -> None:
         super().__init__()
@@ -99,9 +99,9 @@ class Line(deque[Attempt]):
 
 
 class WaitingRoom:
-    """What lines of callers wait for; a subclass has the verbs and what they change.
+    """A resource with lines of waiting callers; subclasses have the methods and the state.
 
-    `_goes_on`: the loop in whose next turn the lines are served again, since one of them can get further.
+    `_goes_on`: the loop in whose next iteration the lines will be served again.
     """
 
     def __init__(self, *lines: Line) -> None:
@@ -109,7 +109,7 @@ class WaitingRoom:
         self._goes_on: asyncio.AbstractEventLoop | None = None
 
     def withdraw(self, attempt: Attempt) -> None:
-        """The caller no longer waits: what it took is put back, what it brought stays. Harmless when it is done."""
+        """Remove an attempt that is not done: what it took is returned to the resource, what it added stays."""
         if attempt.is_done:
             return
         attempt.is_done, attempt.wake = True, _no_waiter
@@ -120,18 +120,18 @@ class WaitingRoom:
         self._flush()
 
     def undo(self, attempt: Attempt) -> None:
-        """The attempt was served, but its result was not read: what it took is put back, what it brought stays."""
+        """Revert an attempt that was served but whose result was not read: what it took is returned, what it added stays."""
         attempt.restore()
         self._flush()
 
     def _submit(self, line: Line, attempt: Attempt) -> Any:
-        """Serve the lines with the attempt at the end of one: its result if it is done, else itself."""
+        """Append an attempt to a line and serve the lines; return its result if it is done, else the attempt."""
         line.append(attempt)
         self._flush()
         return attempt.outcome() if attempt.is_done else attempt
 
     def _flush(self) -> None:
-        """Serve all lines until none gets any further."""
+        """Serve all lines until none makes progress."""
         changed = True
         while changed:
             changed, most = False, 0
@@ -140,10 +140,10 @@ class WaitingRoom:
                     changed |= self._serve(line)
                     most += 1 if line.is_strict else 2
             if most < 2:
-                return  # what the only line did lets no other attempt proceed
+                return  # the only line with attempts does not enable others
 
     def goes_on_later(self) -> bool:
-        """Serve the lines again in the next turn of the running loop; False if there is none."""
+        """Serve the lines again in the next iteration of the running loop; False if there is no running loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -181,7 +181,7 @@ class WaitingRoom:
         return changed
 
     def _dismiss(self, line: Line, error: Callable[[], OpError]) -> None:
-        """All attempts in a line fail."""
+        """Fail all attempts in a line."""
         while line:
             attempt = line.popleft()
             attempt.fail(error())
@@ -200,10 +200,11 @@ class WaitingRoom:
 
 
 class _Waiting(asyncio.Future[Any]):
-    """The future of an attempt. Cancelling it withdraws the attempt at once: no element is handed to a caller that has left.
+    """The future of an attempt. Cancelling it withdraws the attempt at once, so that no element goes to a caller that has
+    left.
 
-    A task that is cancelled comes to cancel what it awaits only at its next turn; until then it may still be served. So
-    cancelling a future that is done, but whose result was not taken (`_is_taken`), gives back what it was served.
+    A cancelled task cancels its future only in its next iteration; until then the attempt may be served. Cancelling a future
+    that is done but whose result was not taken (`_is_taken`) therefore returns what it was served.
     """
 
     def __init__(self, room: WaitingRoom, attempt: Attempt, finish: Callable[[Any], Any]) -> None:
@@ -220,7 +221,7 @@ class _Waiting(asyncio.Future[Any]):
             return
         try:
             result = self._finish(self._attempt.result)
-        except Exception as error:  # it is the waiting caller's, not that of the caller that wakes it
+        except Exception as error:  # raised to the waiting caller, not to the one that wakes it
             self.set_exception(error)
             self._room.undo(self._attempt)
         else:
@@ -253,5 +254,5 @@ class _Waiting(asyncio.Future[Any]):
 def waiting(
     room: WaitingRoom, attempt: Attempt, finish: Callable[[Any], Any] = lambda result: result
 ) -> asyncio.Future[Any]:
-    """A future of what `finish` makes of an attempt's result, in the running loop."""
+    """Return a future, in the running loop, of `finish(result)` of an attempt."""
     return _Waiting(room, attempt, finish)

@@ -1,4 +1,4 @@
-"""What candidate samplers draw from: distributions over classes, drawn from the words of a Philox stream as TensorFlow does."""
+"""Distributions over classes for candidate samplers, drawn from the words of a Philox stream as TensorFlow does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aioexec.ops.random.philox import Array, Stream
 
 
 class Words:
-    """The words of one run, one after the other; made by the chunk."""
+    """The words of one run in sequence; generated in chunks."""
 
     def __init__(self, stream: Stream, count: int) -> None:
         self._key = stream.key
@@ -24,7 +24,7 @@ class Words:
         self._left = np.zeros(0, np.uint32)
 
     def look(self, count: int) -> Array:
-        """The next words, which are still to be taken."""
+        """Return the next words without consuming them."""
         missing = count - len(self._left)
         if missing > 0:
             chunk = max(-(-missing // 4), 64)
@@ -40,11 +40,11 @@ class Words:
         return taken
 
     def below(self, limit: int, count: int) -> Array:
-        """Numbers in [0, limit), each as likely as any other."""
+        """Draw integers uniformly from [0, limit)."""
         return self._accepted(count, limit, 32, lambda missing: self.take(missing).astype(np.uint64))
 
     def below_wide(self, limit: int, count: int) -> Array:
-        """The same by numbers of 64 bits."""
+        """As `below`, from 64-bit words."""
         return self._accepted(count, limit, 64, self._wide)
 
     def _wide(self, count: int) -> Array:
@@ -52,7 +52,7 @@ class Words:
         return pairs[:, 0] | pairs[:, 1] << np.uint64(32)
 
     def _accepted(self, count: int, limit: int, bits: int, draw: Callable[[int], Array]) -> Array:
-        """Numbers modulo `limit`, without the lowest ones, which would make some remainders more likely."""
+        """Draw numbers modulo `limit`, rejecting the lowest ones, which would bias the remainders."""
         rest, parts, missing = (1 << bits) % limit, [], count
         while missing:
             numbers = draw(missing)
@@ -61,21 +61,21 @@ class Words:
         return np.concatenate(parts).astype(np.int64)
 
     def unit(self, count: int) -> Array:
-        """Doubles in [0, 1)."""
+        """Draw doubles from [0, 1)."""
         high, low = self.take(2 * count).astype(np.uint64).reshape(-1, 2).T
         bits = np.uint64(1023 << 52) | (high & np.uint64(0xFFFFF)) << np.uint64(32) | low
         return np.asarray(bits.view(np.float64) - 1.0)
 
 
 class Sampler(Protocol):
-    """A distribution over [0, range); `possible` classes have a probability that is not 0."""
+    """A distribution over [0, range); `possible` is the number of classes of non-zero probability."""
 
     possible: int
 
     def draw(self, words: Words, count: int) -> Array: ...
     def probabilities(self, classes: Array) -> Array: ...
     def learn(self, classes: Array) -> None:
-        """Take the true classes of a run into account."""
+        """Update the distribution by the true classes of a run."""
 
 
 class Uniform:
@@ -93,7 +93,7 @@ class Uniform:
 
 
 class LogUniform(Uniform):
-    """Classes sorted by how frequent they are, as words by Zipf's law."""
+    """Log-uniform (Zipfian), for classes sorted by descending frequency."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -107,11 +107,11 @@ class LogUniform(Uniform):
         return np.asarray(np.log((classes + 2.0) / (classes + 1.0)) / self.log_range, np.float32)
 
 
-_LARGEST_DOUBLE = float(2**63 - 1024)  # that is an int64
+_LARGEST_DOUBLE = float(2**63 - 1024)  # the largest double below 2^63
 
 
 class Learned:
-    """As often as a class was seen among the true ones, plus once."""
+    """The frequencies of the true classes seen so far, starting from 1 each."""
 
     def __init__(self, limit: int) -> None:
         if limit >= _MOST_LEARNED:
@@ -136,7 +136,7 @@ _MOST_LEARNED = 2**31 - 1
 
 
 class Fixed:
-    """By given weights, drawn by the alias method: a place, then it or its alias."""
+    """Given weights, drawn by the alias method: a uniform class, then this class or its alias."""
 
     def __init__(self, weights: Array) -> None:
         self.weights = weights
@@ -150,7 +150,7 @@ class Fixed:
         self.shares, self.aliases = np.array(shares), np.array(aliases)
 
     def draw(self, words: Words, count: int) -> Array:
-        """A draw takes two words, and more if the second is one that would make some places more likely."""
+        """Draw classes; each takes two words, and more where the second word is rejected as biased."""
         limit, parts, missing = len(self.weights), [], count
         rest = (1 << 32) % limit
         while missing:
@@ -177,7 +177,7 @@ class Fixed:
 
 
 def _aliases(weights: Array) -> tuple[list[float], list[int]]:
-    """The alias table: the share that each place keeps, and the place that gets the rest."""
+    """Return the alias table: the probability of keeping each class, and its alias."""
     count = len(weights)
     total = float(np.sum(weights, dtype=np.float64))
     shares = [float(weight) * count / total for weight in weights]
@@ -189,7 +189,7 @@ def _aliases(weights: Array) -> tuple[list[float], list[int]]:
         aliases[poor] = rich
         shares[rich] -= 1.0 - shares[poor]
         (low if shares[rich] < 1.0 else high).append(rich)
-    for k in (*low, *high):  # what rounding left over
+    for k in (*low, *high):  # left over by rounding
         shares[k], aliases[k] = 1.0, k
     return [float(np.float32(share)) for share in shares], aliases
 
@@ -213,7 +213,7 @@ def fixed(attrs: Attrs) -> Fixed:
 
 
 def _counts_in(path: str) -> Iterator[float]:
-    """The last field of each line of a vocabulary."""
+    """Return the last field of each line of a vocabulary file."""
     for line in read_whole(path).splitlines():
         try:
             yield float(line.split(b",")[-1])

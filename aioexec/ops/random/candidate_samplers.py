@@ -1,6 +1,6 @@
-"""Candidate samplers: some classes drawn at random in the place of all, and how often each was to be expected.
+"""Candidate samplers: draw some classes at random, and return the expected count of each.
 
-The draws are TensorFlow's for given seeds: words of a Philox stream, of which each run takes 2048 for a sample it has to make.
+The draws equal TensorFlow's for given seeds: words of a Philox stream, of which each run reserves 2048 per sample.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from aioexec.shapes import Dims, with_rank
 
 WORDS_PER_SAMPLE = 2048
 TRIES_PER_SAMPLE = 1000
-"""Draws for each of different samples, on the average, before a request is refused: what TensorFlow reserves words for."""
+"""Average draws per unique sample before an error; TensorFlow reserves words for as many."""
 LEAST_TRIES = 1 << 20
-"""Draws before a request is refused, however few samples it wants: a rare class may take long, and they are cheap."""
+"""Minimum draws before an error, since a rare class may take many, and they are cheap."""
 _MOST_AT_ONCE = 1 << 14
 
 
@@ -54,8 +54,8 @@ def _check_classes(classes: Array, count: int, limit: int | None) -> None:
 
 
 def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Array, int]:
-    """The samples, and how many tries they took."""
-    samples = np.empty(count, np.int64)  # more than memory holds are refused before any is drawn
+    """Return the samples, and the number of draws that they took."""
+    samples = np.empty(count, np.int64)  # allocated first: too large a request fails before drawing
     if not unique:
         for first in range(0, count, _MOST_AT_ONCE):
             check_cancelled()
@@ -68,7 +68,7 @@ def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Ar
         check_cancelled()
         if tries >= most:
             raise InvalidArgumentError(f"no {count} different classes in {tries} draws")
-        drawn = sampler.draw(words, min(max(count, tries, 64), _MOST_AT_ONCE))  # twice as many each time
+        drawn = sampler.draw(words, min(max(count, tries, 64), _MOST_AT_ONCE))  # doubles the draws each time
         for each in drawn.tolist():
             tries += 1
             found[each] = None
@@ -111,7 +111,7 @@ def _kernel(make: Callable[[Attrs], Sampler]) -> Callable[[KernelContext], Compu
 
 
 def _work(nanoseconds: float) -> Work:
-    """So much for each sample; different ones have no bound unless the range is so wide that few are drawn twice."""
+    """Per sample; unbounded for unique samples, unless the range is so wide that repetitions are rare."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         count = attrs["num_sampled"]
@@ -138,7 +138,7 @@ def _all_kernel(context: KernelContext) -> Compute:
 
 
 def _hits_kernel(context: KernelContext) -> Compute:
-    """Where a true class was drawn: its row, the number of the sample, and a weight that rules it out."""
+    """Return the kernel of ComputeAccidentalHits: rows, sample positions, and -FLT_MAX as weights."""
     count = context.attrs["num_true"]
 
     def compute(true_classes: Array, sampled: Array) -> tuple[Array, Array, Array]:
@@ -284,7 +284,7 @@ def fixed_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw classes by weights that are given, in a file or as `unigrams`; see `uniform_candidate_sampler`."""
+    """Draw classes by weights given in a file or as `unigrams`; see `uniform_candidate_sampler`."""
     return _sample(
         "FixedUnigramCandidateSampler",
         true_classes,
@@ -311,7 +311,7 @@ def all_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Take all `num_sampled` classes."""
+    """Return all `num_sampled` classes."""
     attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique}
     return _sample("AllCandidateSampler", true_classes, seed, name, **attrs)
 
@@ -323,7 +323,7 @@ def compute_accidental_hits(
     seed: int | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Where true classes are among the sampled ones: rows, numbers of samples, and weights to add to their logits."""
+    """Find sampled classes that are true classes: return rows, sample positions, and weights to add to their logits."""
     one, other = get_seed(seed)
     rows, numbers, weights = apply_tuple_op(
         "ComputeAccidentalHits",

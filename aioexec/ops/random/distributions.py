@@ -1,4 +1,4 @@
-"""Random numbers of distributions that reject: gamma, Poisson, and normal between limits."""
+"""Random ops that use rejection sampling: gamma, Poisson, and truncated normal with parameters."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _SEEDS = "seed:int=0; seed2:int=0"
 
 
 def _shape_and_parameters(context: ShapeContext) -> Sequence[Dims]:
-    """A sample of the given shape for each parameter."""
+    """Shape rule: a sample of the given shape for each parameter."""
     shapes.with_rank(context.inputs[0], 1)
     return [shapes.concatenate(context.partial(0), context.inputs[1])]
 
 
 def highest_of(dtype: np.dtype[Any]) -> float:
-    """The largest number that counts of events may be."""
+    """Return the largest count that a dtype can hold."""
     if dtype.kind in "iu":
         return float(np.iinfo(dtype).max)
     return float(np.finfo(dtype).max)
 
 
 def gamma_gradient(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
-    """By alpha: how each number would move with it if the chance it was drawn by stayed the same."""
+    """Return the gradient with respect to alpha by implicit reparameterisation."""
     slope = apply_op("RandomGammaGrad", alpha, sample)
     extra = apply_op("Sub", apply_op("Rank", sample), apply_op("Rank", alpha))
     zero, one = (convert_to_tensor(number, dtypes.int32) for number in (0, 1))
@@ -97,7 +97,7 @@ register(
     shape_operands=(0,),
 )
 
-# Between limits
+# Truncated normal
 
 
 def _truncated_kernel(context: KernelContext) -> Compute:
@@ -110,7 +110,7 @@ def _truncated_kernel(context: KernelContext) -> Compute:
         total = size_of(sizes)
         if total == 0:
             return np.zeros(sizes, dtype)
-        result = np.empty(total, dtype)  # first: numbers that no memory holds are not drawn
+        result = np.empty(total, dtype)  # allocated first: too large a request fails before drawing
         count, size = batches_of(sizes, all(parameter.size == 1 for parameter in parameters))
         rows = list(zip(*_by_batch(parameters, sizes[0], count), strict=True))
         start = stream.reserve(reserved_for_truncated(count, size))
@@ -123,10 +123,10 @@ def _truncated_kernel(context: KernelContext) -> Compute:
 
 
 def _by_batch(parameters: Sequence[Array], given: int, count: int) -> list[Array]:
-    """A value of each parameter for each batch.
+    """Broadcast each parameter to one value per batch.
 
     Raises:
-        InvalidArgumentError: there are not as many as batches, or nothing lies between the limits.
+        InvalidArgumentError: the number of values is neither 1 nor that of the batches, or the parameters are invalid.
     """
     for name, parameter in zip(("means", "stdevs", "minvals", "maxvals"), parameters, strict=True):
         if parameter.ndim > 1 or parameter.size not in (1, given):
@@ -169,7 +169,7 @@ def random_gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of the given shape for each pair of alpha (the shape of the distribution) and beta (the inverse of its scale)."""
+    """Draw samples of the given shape for each pair of alpha (shape parameter) and beta (inverse scale)."""
     with get_default_graph().name_scope(name or "random_gamma"):
         sizes = shape_tensor(shape)
         alphas = convert_to_tensor(alpha, dtype, "alpha")
@@ -184,7 +184,7 @@ def random_gamma(
 def random_poisson(
     lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """Samples of the given shape for each rate: how many events come while `lam` are expected."""
+    """Draw samples of the given shape for each rate `lam`."""
     with get_default_graph().name_scope(name or "random_poisson"):
         wanted = dtypes.as_dtype(dtype)
         one, other = get_seed(seed)
@@ -202,7 +202,7 @@ def parameterized_truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers between limits; the parameters may differ along the first dimension."""
+    """Draw normally distributed numbers between limits; the parameters may differ along the first dimension."""
     wanted = dtypes.as_dtype(dtype)
     if not wanted.is_floating:
         raise GraphValueError(f"parameterized_truncated_normal: expected a floating dtype, got {wanted.name}")

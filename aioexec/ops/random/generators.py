@@ -1,4 +1,4 @@
-"""Random numbers from a generator whose state is a resource variable: two words of counter and a key, as int64."""
+"""Random ops whose generator state is a resource variable of int64: counter (two words) and key."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _THREEFRY = 2
 
 
 def _state_of(variable: Variable, algorithm: Array) -> Array:
-    """The state of a generator.
+    """Return the state of a generator.
 
     Raises:
-        InvalidArgumentError: the algorithm or the state is none.
-        UnimplementedError: the algorithm is for other devices.
+        InvalidArgumentError: the algorithm or the state is invalid.
+        UnimplementedError: the algorithm is not supported on this device.
     """
     if algorithm.ndim:
         raise InvalidArgumentError(f"algorithm must be of shape [], not {shown(algorithm.shape)}")
@@ -46,7 +46,7 @@ def _state_of(variable: Variable, algorithm: Array) -> Array:
 
 
 def _advance(variable: Variable, state: Array, count: int) -> tuple[int, int]:
-    """Take counters off the generator: its key, and the first of them."""
+    """Reserve counters; return the key and the first counter."""
     words = state.view(np.uint64)
     start = int(words[0]) | int(words[1]) << 64
     after = (start + count) % 2**128

@@ -1,8 +1,8 @@
-"""The random streams of TensorFlow's random ops: Philox-4x32-10, and how its bits become numbers.
+"""The generator of TensorFlow's random ops, Philox-4x32-10, and the conversion of its words to numbers.
 
-Philox (Salmon et al., SC'11) turns a counter of 128 bits and a key into four words, so any part of a stream can be had at
-once, and a run only has to *reserve* its part. An op's key is its first seed; its counter starts at the second one, in the
-upper half. Everything here is pure but `Stream`, which knows what has been reserved.
+Philox (Salmon et al., SC'11) maps a 128-bit counter and a 64-bit key to four words, so any part of a stream can be computed
+independently, and a run merely *reserves* a range of counters. The key of an op is its first seed; its second seed is the
+upper half of the first counter. All functions are pure; only `Stream` has state.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 _ROUNDS = 10
 _LOW = np.uint64(_MASK32)
 _WORD = np.uint64(32)
-_CHUNK = 1 << 14  # counters at a time: what they need stays in cache
+_CHUNK = 1 << 14  # counters at a time: their words fit into the cache
 
 RESERVED_PER_OUTPUT = 256
-"""Counters that one output takes from a stream, however many are used: distributions that reject need several."""
+"""Counters reserved per output, whether used or not: distributions with rejection need several."""
 
 
 class Stream:
-    """The random stream of one node in one session; seeds of 0, 0 mean any stream.
+    """The random stream of one node in one session; seeds 0, 0 select a random stream.
 
-    `position` is the next counter; `reserve`, which threads may call at once, is all that changes it.
+    `_position` is the next counter; only `reserve`, which is thread-safe, changes it.
     """
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -45,11 +45,11 @@ class Stream:
         self._lock = threading.Lock()
 
     def reserve_for(self, size: int) -> int:
-        """Take what that many outputs of a distribution may need; return the first counter."""
+        """Reserve counters for `size` outputs of a distribution with rejection; return the first."""
         return self.reserve(size * RESERVED_PER_OUTPUT)
 
     def reserve(self, count: int) -> int:
-        """Take `count` counters off the stream; return the first."""
+        """Reserve `count` counters; return the first."""
         with self._lock:
             start = self._position
             self._position = (start + count) & _MASK128
@@ -57,7 +57,7 @@ class Stream:
 
 
 def words(key: int, start: int, offsets: Array) -> Array:
-    """The four words of each counter `start` + offset, as an array [counters, 4] of uint32."""
+    """Return the four words of each counter `start` + offset: [counters, 4] of uint32."""
     low = np.uint64(start & _MASK64) + offsets
     high = np.uint64(start >> 64) + (low < offsets).astype(np.uint64)
     a, b, c, d = low & _LOW, low >> _WORD, high & _LOW, high >> _WORD
@@ -71,18 +71,18 @@ def words(key: int, start: int, offsets: Array) -> Array:
 
 
 Convert = Callable[[Array], Array]
-"""Words [counters, 4] to numbers [counters, numbers of one counter]."""
+"""Maps words [counters, 4] to numbers [counters, numbers per counter]."""
 
 
 def fill(key: int, start: int, size: int, convert: Convert) -> Array:
-    """The first `size` numbers that `convert` makes of the counters from `start` on."""
+    """Return the first `size` numbers that `convert` computes from the counters starting at `start`."""
     result: Array | None = None
     made = at = 0
     while made < size or result is None:
         check_cancelled()
         count = max(1, min(_CHUNK, -(-(size - made) // 2)))
         part = convert(words(key, start, np.arange(at, at + count, dtype=np.uint64))).reshape(-1)
-        if result is None:  # what there is no memory for is refused before it is drawn
+        if result is None:  # allocated first: too large a request fails before drawing
             result = np.empty(size, part.dtype)
         part = part[: size - made]
         result[made : made + len(part)] = part
@@ -90,11 +90,11 @@ def fill(key: int, start: int, size: int, convert: Convert) -> Array:
     return result
 
 
-# Bits to numbers. A uniform number in [0, 1) is a random mantissa in [1, 2), less 1.
+# Words to numbers. A uniform number in [0, 1) is a random mantissa in [1, 2), minus 1.
 
 
 def uniform(dtype: np.dtype[Any]) -> Convert:
-    """Numbers evenly distributed in [0, 1)."""
+    """Return a conversion to uniform numbers in [0, 1)."""
     if dtype == np.float64:
         return _uniform64
     if dtype == np.float32:
@@ -116,7 +116,7 @@ def _uniform64(bits: Array) -> Array:
 
 
 def uniform_int(dtype: np.dtype[Any], low: int, high: int) -> Convert:
-    """Integers in [low, high), with the slight bias of a remainder."""
+    """Return a conversion to integers in [low, high), by a remainder and thus slightly biased, as in TensorFlow."""
     span = high - low
     if dtype.itemsize == 4:
         return lambda bits: ((bits % np.uint32(span)).astype(np.int64) + low).astype(dtype)
@@ -129,7 +129,7 @@ def uniform_int(dtype: np.dtype[Any], low: int, high: int) -> Convert:
 
 
 def whole_words(dtype: np.dtype[Any]) -> Convert:
-    """Integers of the whole range of a dtype of 4 or 8 bytes."""
+    """Return a conversion to integers of the full range of a 4-byte or 8-byte dtype."""
     if dtype.itemsize == 4:
         return lambda bits: bits.view(dtype)
 
@@ -144,7 +144,7 @@ _SMALLEST = 1e-7
 
 
 def normal(dtype: np.dtype[Any]) -> Convert:
-    """Normally distributed numbers, in pairs by Box and Muller's method."""
+    """Return a conversion to standard normal numbers, in pairs by the Box-Muller transform."""
     if dtype == np.float64:
         return _normal64
     return lambda bits: _normal32(bits).astype(dtype, copy=False)
@@ -168,14 +168,14 @@ _BOUND = 2.0
 
 
 def truncated_normal(key: int, start: int, size: int, dtype: np.dtype[Any]) -> Array:
-    """Normally distributed numbers within two standard deviations; others are drawn again.
+    """Draw standard normal numbers within two standard deviations by rejection.
 
-    A group of numbers (four, of float64 two) has a stretch of the stream of its own and takes from it what it needs.
+    Each group of numbers (four; two for float64) has a range of counters of its own.
     """
     convert = _normal64 if dtype == np.float64 else _normal32
     group = 2 if dtype == np.float64 else 4
     stretch = group * RESERVED_PER_OUTPUT // 4
-    result = np.empty(size, dtype)  # what there is no memory for is refused before it is drawn
+    result = np.empty(size, dtype)  # allocated first: too large a request fails before drawing
     count = -(-size // group)
     for first in range(0, count, _CHUNK):
         groups = np.arange(first, min(first + _CHUNK, count), dtype=np.uint64)
@@ -202,7 +202,7 @@ def _truncated_groups(key: int, start: int, groups: Array, stretch: int, convert
 
 
 def permutation(key: int, start: int, size: int) -> Array:
-    """A random order of `size` things (Fisher and Yates)."""
+    """Return a random permutation of range(size) (Fisher-Yates shuffle)."""
     order = list(range(size))
     draws = fill(key, start, max(size - 1, 0), lambda bits: bits).tolist()
     for i, draw in enumerate(draws):
@@ -220,11 +220,11 @@ DISTRIBUTIONS: dict[str, Callable[[np.dtype[Any]], Draw]] = {
     "TruncatedNormal": lambda dtype: lambda key, start, size: truncated_normal(key, start, size, dtype),
     "FullInt": lambda dtype: lambda key, start, size: fill(key, start, size, whole_words(dtype)),
 }
-"""The distributions without parameters, by the names the ops have for them."""
+"""The distributions without parameters, by their names in op types."""
 
 
 def scrambled(seed: int, seed2: int) -> tuple[int, int]:
-    """The key and the first counter that a pair of seeds stands for where they are values, not attributes."""
+    """Return the key and the first counter for seeds that are values rather than attributes."""
     counter = (seed & _MASK64) | (seed2 & _MASK64) << 64
     one, other, third, fourth = map(int, words(0x02461E293EC8F720, counter, np.zeros(1, np.uint64))[0])
     return one | other << 32, (third | fourth << 32) << 64
@@ -245,5 +245,5 @@ def classes(key: int, start: int, logits: Array, count: int) -> Array:
 
 
 def reserved_for_classes(rows: int, count: int) -> int:
-    """Counters that drawing classes takes from a stream."""
+    """Return the number of counters to reserve for `classes`."""
     return rows * -(-count // 4) * 4 * 2 * RESERVED_PER_OUTPUT

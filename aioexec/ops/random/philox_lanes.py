@@ -1,7 +1,7 @@
-"""Distributions that reject: every output has a stretch of the stream of its own and takes from it what it needs.
+"""Distributions with rejection: each output has a range of counters of its own.
 
-So an output is the same however many are drawn beside it. Outputs are drawn side by side; those that are done drop out. What
-would never be accepted (a parameter that makes no sense) is NaN or 0 after a number of attempts no real draw comes near.
+An output thus does not depend on how many are drawn. Outputs are drawn in parallel lanes, which drop out when accepted. Lanes
+with invalid parameters never accept; after `_ATTEMPTS` attempts, far more than valid ones take, they yield NaN or 0.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from aioexec.ops.random.philox import RESERVED_PER_OUTPUT, Array, Convert, norma
 _CHUNK = 1 << 14
 _ATTEMPTS = 1000
 _DOUBLE = np.dtype(np.float64)
-_FARTHEST = 40.0  # standard deviations from the mean that no number is
-_FEW = 10.0  # the rate from which on a Poisson number is found by rejection, not by counting
+_FARTHEST = 40.0  # standard deviations from the mean, beyond any draw
+_FEW = 10.0  # Poisson rate from which rejection replaces counting
 
 
 @dataclass(slots=True)
 class _Pairs:
-    """Numbers made two at a time: `values`, and how many are `left` of them; the last one is taken first."""
+    """Numbers generated in pairs: `values`, and how many of them are `left`; the last one is used first."""
 
     convert: Convert
     values: Array
@@ -33,7 +33,7 @@ class _Pairs:
 
 @dataclass(slots=True)
 class Lanes:
-    """A stream for each of some outputs; `used` is how many counters each has taken."""
+    """One stream per output; `used` is the number of counters that each has consumed."""
 
     key: int
     start: int
@@ -51,11 +51,11 @@ class Lanes:
         )
 
     def uniform(self, lanes: Array) -> Array:
-        """The next number in [0, 1) of each of these lanes."""
+        """Return the next number in [0, 1) of each of these lanes."""
         return self._next(self._uniform, lanes)
 
     def normal(self, lanes: Array) -> Array:
-        """The next normally distributed number of each of these lanes."""
+        """Return the next standard normal number of each of these lanes."""
         return self._next(self._normal, lanes)
 
     def _next(self, pairs: _Pairs, lanes: Array) -> Array:
@@ -72,7 +72,7 @@ class Lanes:
 def _by_parameter(
     key: int, start: int, parameters: Array, count: int, draw: Callable[[Lanes, Array], Array]
 ) -> Array:
-    """`count` outputs for each parameter, as an array [count, parameters]; outputs of one parameter follow each other."""
+    """Draw `count` outputs for each parameter: [count, parameters]; outputs of a parameter use consecutive counters."""
     total = len(parameters) * count
     result = np.zeros(total)
     for outputs in _chunks(total):
@@ -92,7 +92,7 @@ def _chunks(total: int) -> Iterator[Array]:
 
 
 def gamma(key: int, start: int, alphas: Array, count: int) -> Array:
-    """Gamma distributed numbers of scale 1, [count, alphas] in float64 (Marsaglia and Tsang's method)."""
+    """Draw gamma distributed numbers of scale 1, [count, alphas] in float64 (Marsaglia and Tsang, 2000)."""
     return _by_parameter(key, start, alphas, count, _gamma)
 
 
@@ -132,7 +132,7 @@ def _gamma_attempt(lanes: Lanes, active: Array, alpha: Array) -> tuple[Array, Ar
 
 
 def poisson(key: int, start: int, rates: Array, count: int, highest: float) -> Array:
-    """Poisson distributed numbers up to `highest`, [count, rates] in float64."""
+    """Draw Poisson distributed numbers up to `highest`, [count, rates] in float64."""
     return _by_parameter(key, start, rates, count, lambda lanes, rate: _poisson(lanes, rate, highest))
 
 
@@ -154,7 +154,7 @@ def _poisson(lanes: Lanes, rate: Array, highest: float) -> Array:
 
 
 def _poisson_counted(lanes: Lanes, few: Array, rate: Array) -> Array:
-    """How many events come within the time that `rate` are expected in (Knuth's method)."""
+    """Count arrivals within unit time (Knuth's method)."""
     limit, product, count = np.exp(-rate), np.ones(len(few)), np.zeros(len(few))
     active = np.arange(len(few))
     while len(active):
@@ -165,7 +165,7 @@ def _poisson_counted(lanes: Lanes, few: Array, rate: Array) -> Array:
 
 
 def _poisson_attempt(lanes: Lanes, active: Array, rate: Array, highest: float) -> tuple[Array, Array]:
-    """One attempt by transformed rejection (Hörmann, 1993); the constants are the paper's."""
+    """Attempt once by transformed rejection (Hörmann, 1993, PTRS); the constants are the paper's."""
     b = 0.931 + 2.53 * np.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -182,7 +182,7 @@ def _poisson_attempt(lanes: Lanes, active: Array, rate: Array, highest: float) -
 
 
 def _log_factorial(k: Array) -> Array:
-    """log(k!); 0 where k is negative."""
-    from scipy.special import gammaln  # takes long to load
+    """Return log(k!); 0 for negative k."""
+    from scipy.special import gammaln  # slow to import
 
     return np.asarray(gammaln(np.maximum(k, 0) + 1))

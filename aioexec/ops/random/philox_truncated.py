@@ -1,7 +1,7 @@
-"""Normal numbers between limits of one's choice, as TensorFlow draws them: in batches, each with its own parameters.
+"""Truncated normal numbers, drawn as TensorFlow does: in batches, each with its own parameters.
 
-Batches follow each other in the stream: one begins where the one before it has stopped. (TensorFlow draws large numbers of
-batches on several threads, each with a stretch of its own; then only the numbers of the first stretch are the same.)
+Batches are consecutive in the stream: one begins where the previous one stopped. (TensorFlow draws many batches on several
+threads with separate ranges; then only the numbers of its first range are the same.)
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from aioexec.errors import InternalError
 from aioexec.graph.kernels.interruption import check_cancelled
 from aioexec.ops.random.philox import Array, normal, uniform, words
 
-_ITERATIONS = 1000  # numbers that may be refused one after the other
-_INSIDE = 1.3  # standard deviations from the mean to the limits from which on unlimited draws are tried
-_BATCH = 100  # numbers in a batch where all batches have the same parameters
-_BLOCKS = 1 << 12  # blocks drawn at a time
+_ITERATIONS = 1000  # consecutive rejections before an error
+_INSIDE = 1.3  # standard deviations from the mean to a limit from which plain normal draws are tried
+_BATCH = 100  # numbers per batch if all batches have the same parameters
+_BLOCKS = 1 << 12  # counter blocks drawn at a time
 
 Attempt = Callable[[int], tuple[Array, Array]]
-"""A number of attempts to numbers, a row for each attempt, and which of them are accepted."""
+"""A number of attempts to numbers, one row per attempt, and which of them are accepted."""
 
 
 def batches_of(shape: Sequence[int], same: bool) -> tuple[int, int]:
-    """The number of batches and the size of one; `same`: all have the same parameters."""
+    """Return the number and the size of batches; `same`: whether all have the same parameters."""
     count, size = int(shape[0]), int(np.prod(shape[1:], dtype=np.int64))
     return (-(-count * size // _BATCH), _BATCH) if same else (count, size)
 
 
 def reserved_for_truncated(batches: int, size: int) -> int:
-    """Counters that so many batches of that size take from a stream."""
+    """Return the number of counters to reserve."""
     return batches * 2 * _ITERATIONS * (size + 3) // 4
 
 
 @dataclass(slots=True)
 class Batches:
-    """The stream of batches; `position` is the next counter."""
+    """The stream of batches; `position` is the offset of the next counter."""
 
     key: int
     start: int
@@ -46,7 +46,7 @@ class Batches:
     position: int = 0
 
     def draw(self, size: int, mean: Any, deviation: Any, least: Any, greatest: Any) -> Array:
-        """One batch; the limits are in order, and one of them at least is finite."""
+        """Draw one batch; the limits are ordered, and at least one is finite."""
         if (np.isinf(least) and least < 0) or greatest < mean:
             least, greatest, deviation = greatest, least, -deviation
         with np.errstate(all="ignore"):
@@ -55,7 +55,7 @@ class Batches:
             return np.asarray(drawn * deviation + mean, self.dtype)
 
     def _method(self, low: Any, high: Any) -> tuple[int, Attempt]:
-        """Counters of an attempt, and what makes numbers and verdicts of so many attempts."""
+        """Return the counters per attempt, and the function that attempts."""
         two, four = self.dtype.type(2), self.dtype.type(4)
         root = np.sqrt(low * low + four)
         cutoff = two * np.exp(self.dtype.type(0.5) + low * (low - root) / four) / (low + root)
@@ -66,10 +66,10 @@ class Batches:
         return 1, lambda attempts: self._exponential(attempts, low, high)
 
     def _accepted(self, size: int, method: tuple[int, Attempt]) -> Array:
-        """The first `size` accepted numbers; the stream goes on behind the last attempt that was needed.
+        """Return the first `size` accepted numbers; the stream continues after the last attempt used.
 
         Raises:
-            InternalError: as many numbers were refused one after the other as TensorFlow tries: the parameters are of no use.
+            InternalError: `_ITERATIONS` consecutive numbers were rejected, as many as TensorFlow tries.
         """
         counters, attempt = method
         parts: list[Array] = []
@@ -98,14 +98,14 @@ class Batches:
         return numbers, (numbers >= low) & (numbers <= high)
 
     def _even(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
-        """Evenly between the limits, accepted as the density is there."""
+        """Propose uniformly between the limits; accept in proportion to the density."""
         drawn = uniform(self.dtype)(self._words(2 * attempts))
         numbers = drawn[0::2] * (high - low) + low
         most = self.dtype.type(0) if low < 0 else low * low
         return numbers, drawn[1::2] <= np.exp((most - numbers * numbers) / self.dtype.type(2))
 
     def _exponential(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
-        """Exponentially from the lower limit on, with the rate that is accepted most often."""
+        """Propose exponentially from the lower limit, with the rate of highest acceptance."""
         two = self.dtype.type(2)
         rate = (low + np.sqrt(low * low + self.dtype.type(4))) / two
         drawn = uniform(self.dtype)(self._words(attempts))

@@ -1,8 +1,8 @@
-"""Random ops, their seeds, and dropout.
+"""Random ops with state, their seeds, and dropout.
 
-For given seeds every op makes the numbers TensorFlow's makes, run after run: see `philox`. A node's stream lives in its bound
-kernel, hence as long as the session; each run reserves its part. Random ops have no gradient, are never folded or merged, and
-have no native form: a program breaks there.
+For given seeds every op generates the numbers of TensorFlow, in each run: see `philox`. A node's stream belongs to its bound
+kernel, and thus to the session; each run reserves a range of it. Random ops have no gradient, are never folded or merged, and
+have no native form.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def stream_of(context: KernelContext) -> Stream:
 
 
 def sizes_of(shape: Array) -> tuple[int, ...]:
-    """A shape operand as a tuple.
+    """Return a shape operand as a tuple.
 
     Raises:
-        InvalidArgumentError: it is no shape.
+        InvalidArgumentError: the operand is not a vector of non-negative integers.
     """
     if shape.ndim != 1:
         raise InvalidArgumentError(f"shape must be a vector of integers, got shape {shape.shape}")
@@ -73,10 +73,10 @@ def sizes_of(shape: Array) -> tuple[int, ...]:
 
 
 def size_of(sizes: tuple[int, ...]) -> int:
-    """The number of elements of a shape.
+    """Return the number of elements of a shape.
 
     Raises:
-        InvalidArgumentError: more than an array can have.
+        InvalidArgumentError: the number exceeds that of any array.
     """
     size = math.prod(sizes) if len(sizes) <= _MOST_DIMS else _LARGEST_SIZE + 1
     if size > _LARGEST_SIZE:
@@ -85,10 +85,10 @@ def size_of(sizes: tuple[int, ...]) -> int:
 
 
 def limits_of(minval: Array, maxval: Array, size: int) -> tuple[int, int] | None:
-    """The limits of integers to be drawn; None if there is nothing to draw.
+    """Return the limits of random integers; None if there are no elements to draw.
 
     Raises:
-        InvalidArgumentError: they are no scalars, or leave nothing to choose from.
+        InvalidArgumentError: the limits are not scalars, or the range is empty.
     """
     for name, limit in (("minval", minval), ("maxval", maxval)):
         if limit.ndim:
@@ -155,10 +155,10 @@ def _multinomial_kernel(context: KernelContext) -> Compute:
 
 
 def count_of(logits: Array, num_samples: Array) -> int:
-    """How many classes are to be drawn for each row.
+    """Return the number of classes to draw per row.
 
     Raises:
-        InvalidArgumentError: logits or number are of no use.
+        InvalidArgumentError: the logits or the number are invalid.
     """
     if logits.ndim != 2 or num_samples.ndim or num_samples < 0 or logits.shape[1] == 0:
         raise InvalidArgumentError(
@@ -214,16 +214,16 @@ register(
 DEFAULT_GRAPH_SEED: Final = 87654321
 _LARGEST_SEED = 2**31 - 1
 _SEEDS_GIVEN = "_seeds_given"
-"""The collection that counts the ops of a graph seeded by `set_random_seed` alone: each gets its place as second seed."""
+"""The collection that counts the ops seeded by `set_random_seed` alone: the count is their second seed."""
 
 
 def set_random_seed(seed: int | None) -> None:
-    """Seed the default graph: random ops made from now on without a seed of their own get one each."""
+    """Set the seed of the default graph: later random ops without a seed of their own derive theirs from it."""
     get_default_graph().seed = seed
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """The two seeds of a random op in the default graph: of the graph, and of the op; None, None if neither was given."""
+    """Return the two seeds of a random op: of the graph and of the op; None, None if neither is set."""
     graph = get_default_graph()
     if graph.seed is None:
         if op_seed is None:
@@ -270,7 +270,7 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers evenly distributed in [minval, maxval); maxval must be given for integers, otherwise it is 1.
+    """Draw uniform numbers from [minval, maxval); maxval is required for integers, and 1 by default for floats.
 
     Raises:
         GraphValueError: an integer dtype without maxval, or one that is not supported.
@@ -303,7 +303,7 @@ def random_uniform(
 def _scaled(
     op: str, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
 ) -> Tensor:
-    """Draw from a distribution around 0, stretch and shift it."""
+    """Draw from a standard distribution, scale and shift."""
     dtype = real(dtype, default)
     with get_default_graph().name_scope(name or default) as scope:
         shape = shape_tensor(shape)
@@ -321,7 +321,7 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers."""
+    """Draw normally distributed numbers."""
     return _scaled("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -333,12 +333,12 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers less than two standard deviations from the mean."""
+    """Draw normally distributed numbers within two standard deviations from the mean."""
     return _scaled("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
 
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The slices of `value` along its first dimension in random order."""
+    """Shuffle the slices of `value` along its first dimension."""
     one, other = get_seed(seed)
     return apply_op("RandomShuffle", value, seed=one, seed2=other, name=name)
 
@@ -346,7 +346,7 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
 def multinomial(
     logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
 ) -> Tensor:
-    """Draw classes, [batch, num_samples], by unnormalised log-probabilities [batch, classes]."""
+    """Draw classes [batch, num_samples] for unnormalised log-probabilities [batch, classes]."""
     with get_default_graph().name_scope(name or "multinomial"):
         logits = convert_to_tensor(logits, name="logits")
         one, other = get_seed(seed)
@@ -357,7 +357,7 @@ def multinomial(
 def categorical(
     logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """The same as `multinomial`, under its later name."""
+    """As `multinomial`, under its newer name."""
     with get_default_graph().name_scope(name or "categorical"):
         return multinomial(logits, num_samples, seed, output_dtype=dtype)
 
@@ -373,7 +373,8 @@ def dropout(
     """Set each element to 0 with probability `rate` (1 - `keep_prob`), and scale the others by 1 / (1 - rate).
 
     Args:
-        noise_shape: where it is 1 and `x` is not, elements are kept or dropped together.
+        noise_shape: shape of the random decisions, broadcast to `x`: along dimensions of 1, elements are kept or dropped
+            together.
 
     Raises:
         GraphValueError: neither or both of keep_prob and rate are given, or a rate outside of [0, 1).
@@ -397,7 +398,7 @@ def dropout(
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
-    """The shape to draw for: unknown dimensions of `noise_shape` are those of `x`."""
+    """Return the shape of the random decisions: unknown dimensions of `noise_shape` are those of `x`."""
     if noise_shape is None:
         known = x.dims is not None and None not in x.dims
         return (

@@ -1,7 +1,7 @@
-"""Random numbers that depend on nothing but their inputs: the same seed, or key and counter, the same numbers.
+"""Stateless random ops: the numbers depend only on the inputs: a seed, or key and counter.
 
-The first versions of the ops take a seed of two integers; the second ones take what a seed is scrambled to. Both draw what
-the ops with state draw from such a place in the stream.
+V1 ops take a seed of two integers; V2 ops take the key and counter derived from it. Both draw what the stateful ops draw at
+that position of the stream.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from aioexec.ops.random.random_ops import count_of, limits_of, size_of, sizes_of
 from aioexec.shapes import Dims
 
 PHILOX, AUTO = 1, 3
-"""The algorithms there are; the third means whichever is best."""
+"""Ids of the supported algorithms; AUTO_SELECT means Philox."""
 
-# Where in which stream
+# Positions in streams
 
 
 def place_of_seed(seed: Array) -> tuple[int, int]:
-    """Key and first counter of a seed.
+    """Return key and first counter for a seed.
 
     Raises:
-        InvalidArgumentError: it is not two integers.
+        InvalidArgumentError: the seed is not two integers.
     """
     if seed.shape != (2,):
         raise InvalidArgumentError(f"seed must have shape [2], not {shown(seed.shape)}")
@@ -40,10 +40,10 @@ def place_of_seed(seed: Array) -> tuple[int, int]:
 
 
 def place_of_key(key: Array, counter: Array, alg: Array) -> tuple[int, int]:
-    """Key and first counter as given.
+    """Return key and first counter from the inputs of a V2 op.
 
     Raises:
-        InvalidArgumentError: they are not those of an algorithm there is.
+        InvalidArgumentError: the algorithm is unknown, or a shape is wrong.
     """
     if key.shape != (1,):
         raise InvalidArgumentError(f"key must have shape [1], not {shown(key.shape)}")
@@ -70,7 +70,7 @@ def _check_place(context: ShapeContext, first: int, is_seed: bool) -> None:
 
 
 def _placed(first: int, is_seed: bool, inputs: Sequence[Array]) -> tuple[tuple[int, int], list[Array]]:
-    """The place in the stream, and the inputs without those that say it."""
+    """Return key and first counter, and the remaining inputs."""
     count = 1 if is_seed else 3
     place = place_of_seed(inputs[first]) if is_seed else place_of_key(*inputs[first : first + 3])
     return place, [*inputs[:first], *inputs[first + count :]]
@@ -111,7 +111,7 @@ def _poisson(dtype: np.dtype[Any], key: int, start: int, sizes: tuple[int, ...],
 
 
 def _samples(sizes: tuple[int, ...], parameter: Array) -> int:
-    """How many numbers are drawn for each value of a parameter whose shape is the end of that of the result."""
+    """Return the number of samples per parameter; the shape of the parameters must be a suffix of the result's."""
     if sizes[len(sizes) - parameter.ndim :] != parameter.shape or len(sizes) < parameter.ndim:
         raise InvalidArgumentError(
             f"Shape passed in must end with broadcasted shape. {shown(sizes)} does not end with {shown(parameter.shape)}"
@@ -133,7 +133,7 @@ def _kernel(draw: Drawn, is_seed: bool) -> Reference:
 
 
 def _shape_rule(is_seed: bool, scalars: int = 0) -> ShapeRule:
-    """The shape of input 0; the last `scalars` inputs must be scalars."""
+    """Shape rule: the shape in input 0; the last `scalars` inputs must be scalars."""
 
     def rule(context: ShapeContext) -> Sequence[Dims]:
         shapes.with_rank(context.inputs[0], 1)

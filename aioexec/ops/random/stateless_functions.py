@@ -1,4 +1,4 @@
-"""The functions over random numbers without state: as those of `random`, with a seed that is a tensor of two integers."""
+"""Functions for stateless random ops: as those of `random_ops`, with a seed tensor of two integers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
-from aioexec.ops.random import stateless as stateless  # the rows
+from aioexec.ops.random import stateless as stateless  # registers ops
 from aioexec.ops.random.random_ops import real, shape_tensor
 
 
@@ -22,10 +22,10 @@ def stateless_random_uniform(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers evenly distributed in [minval, maxval); integers of the whole range of their dtype if both limits are None.
+    """Draw uniform numbers from [minval, maxval); integers of the full range of their dtype if both limits are None.
 
     Raises:
-        GraphValueError: an integer dtype with one limit only.
+        GraphValueError: only one limit is given for an integer dtype.
     """
     wanted = dtypes.as_dtype(dtype)
     if wanted.is_integer and (minval is None) != (maxval is None):
@@ -63,7 +63,7 @@ def stateless_random_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers."""
+    """Draw normally distributed numbers."""
     return _scaled("StatelessRandomNormal", "stateless_random_normal", shape, seed, mean, stddev, dtype, name)
 
 
@@ -75,7 +75,7 @@ def stateless_truncated_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers less than two standard deviations from the mean."""
+    """Draw normally distributed numbers within two standard deviations from the mean."""
     return _scaled(
         "StatelessTruncatedNormal", "stateless_truncated_normal", shape, seed, mean, stddev, dtype, name
     )
@@ -84,7 +84,7 @@ def stateless_truncated_normal(
 def stateless_multinomial(
     logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """Draw classes, [batch, num_samples], by unnormalised log-probabilities [batch, classes]."""
+    """Draw classes [batch, num_samples] for unnormalised log-probabilities [batch, classes]."""
     with get_default_graph().name_scope(name or "stateless_multinomial"):
         wanted = dtypes.as_dtype(output_dtype)
         return apply_op("StatelessMultinomial", logits, num_samples, seed, output_dtype=wanted)
@@ -93,5 +93,5 @@ def stateless_multinomial(
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """The same as `stateless_multinomial`, under its later name."""
+    """As `stateless_multinomial`, under its newer name."""
     return stateless_multinomial(logits, num_samples, seed, dtype, name or "stateless_categorical")

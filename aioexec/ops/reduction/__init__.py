@@ -1,1 +1,1 @@
-"""Reductions over axes, running sums, and sums by segment."""
+"""Reductions over axes, cumulative sums, arg-reductions, and segment reductions."""

@@ -1,4 +1,4 @@
-"""Where the largest or smallest element along an axis is."""
+"""ArgMax and ArgMin: the position of the largest or smallest element along an axis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, Any]
 
 
 def dims_without_one(context: ShapeContext) -> Sequence[Dims]:
-    """The shape of input 0 without the dimension in input 1."""
+    """Shape rule: the shape of input 0 without the dimension in input 1."""
     dims, dimension = context.inputs[0], context.value(1)
     if context.inputs[1] not in (None, ()):
         raise GraphValueError(f"dimension must be a scalar, got shape {context.inputs[1]}")
@@ -52,7 +52,7 @@ def dims_without_one(context: ShapeContext) -> Sequence[Dims]:
 
 
 def reference(largest: bool) -> Reference:
-    """The first of the extreme elements, as TensorFlow finds it: NaN is less than anything, in either direction."""
+    """Return the position of the first extreme element; as in TensorFlow, NaN is less extreme than any number."""
 
     def bind(context: KernelContext) -> Compute:
         output = context.output_dtypes[0].numpy
@@ -150,7 +150,7 @@ def argmax(
     dimension: Any = None,
     output_type: Any = dtypes.int64,
 ) -> Tensor:
-    """The index of the largest element along `axis` (an int or scalar tensor; None: 0); of equal ones the first, never a NaN.
+    """Return the index of the first largest element, never a NaN, along `axis` (an int or scalar tensor; None: 0).
 
     Raises:
         GraphValueError: the axis is out of range.
@@ -165,5 +165,5 @@ def argmin(
     dimension: Any = None,
     output_type: Any = dtypes.int64,
 ) -> Tensor:
-    """The index of the smallest element along `axis`, as `argmax`."""
+    """Return the index of the smallest element along `axis`, as `argmax`."""
     return arg_extremum("ArgMin", input, axis, name, dimension, output_type)

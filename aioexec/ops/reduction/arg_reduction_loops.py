@@ -1,11 +1,11 @@
-"""Loop bodies of ArgMax and ArgMin, over an array seen as [outer, n, inner]. Of equal elements the first wins, a NaN never."""
+"""Loop bodies of ArgMax and ArgMin, on arrays [outer, n, inner]. The first of equal elements wins; a NaN never does."""
 
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, Real, inf, offset
 
 TILE = 128
-"""Columns looked at together; `best` holds the extreme element of each so far, `places` the row it is in."""
+"""Columns that are compared together; `best` holds the extreme element of each so far, `places` its row."""
 
 
 def arg_maximum(

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis."""
+"""Cumulative sums, products and log-sum-exp along an axis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def reference(accumulate: Callable[..., Any], neutral: float) -> Reference:
-    """`accumulate(x, axis=, dtype=)` from the front; 16-bit floats in float32."""
+    """Return the kernel for `accumulate(x, axis=, dtype=)`; 16-bit floats are computed in float32."""
 
     def bind(context: KernelContext) -> Compute:
         exclusive, reverse = bool(context.attrs["exclusive"]), bool(context.attrs["reverse"])
@@ -120,7 +120,7 @@ def sum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 
 
 def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
-    """As TensorFlow: wrong where an element is zero, since the product is divided by it."""
+    """Return the gradient of Cumprod; as in TensorFlow, wrong where an element is zero, since it divides by the elements."""
     x, axis = op.inputs
     exclusive, reverse = op.attrs["exclusive"], op.attrs["reverse"]
     product = apply_op("Cumprod", x, axis, exclusive=exclusive, reverse=reverse)
@@ -152,7 +152,7 @@ register(
 
 
 def logsumexp_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
-    """The sum over later k of dy[k] exp(x - y[k]), also by logarithms: of the positive and the negative dy apart."""
+    """Return the sum over later k of dy[k] exp(x - y[k]), by logarithms of the positive and the negative dy."""
     (x, axis), (y,) = op.inputs, op.outputs
     attrs = {"exclusive": op.attrs["exclusive"], "reverse": not op.attrs["reverse"]}
     zero = convert_to_tensor(0, dy.dtype.base_dtype)
@@ -178,19 +178,19 @@ register(
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running log(sum(exp(x))) along `axis`, as `cumsum`."""
+    """Return the cumulative log(sum(exp(x))) along `axis`, as `cumsum`."""
     return apply_op("CumulativeLogsumexp", x, axis, name=name, exclusive=exclusive, reverse=reverse)
 
 
 def cumsum(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running sums along `axis`: [a, a + b, a + b + c]; `exclusive` [0, a, a + b]; `reverse` from the other end."""
+    """Return cumulative sums along `axis`: [a, a + b, a + b + c]; `exclusive` [0, a, a + b]; `reverse` from the other end."""
     return apply_op("Cumsum", x, axis, name=name, exclusive=exclusive, reverse=reverse)
 
 
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running products along `axis`, as `cumsum`."""
+    """Return cumulative products along `axis`, as `cumsum`."""
     return apply_op("Cumprod", x, axis, name=name, exclusive=exclusive, reverse=reverse)

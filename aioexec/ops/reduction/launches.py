@@ -1,4 +1,4 @@
-"""Lays out reductions as launches: whatever the axes, neighbours merge until one loop, or a few in a row, do it."""
+"""Launches of reductions: adjacent axes are merged until one loop, or a sequence of few, covers any combination of axes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """One kind of reduction in native form.
+    """The native form of one kind of reduction.
 
     Attributes:
         body: the loop, `body(x, y, lanes, outer, n, inner[, divisor])`.
-        lanes: the dtype it accumulates in, by the dtype of the input.
-        neutral: the literal an empty reduction yields.
-        divides: whether the loop takes a divisor; an int for integers, a real for floats.
-        ns: estimated nanoseconds an element.
+        lanes: accumulator dtype by input dtype.
+        neutral: the literal that an empty reduction returns.
+        divides: whether the loop takes a divisor, an int for integers, a real for floats.
+        ns: estimated nanoseconds per element.
     """
 
     body: Callable[..., int]
@@ -37,7 +37,7 @@ class Reduction:
 
 
 WIDE = {"float32": "float64", "float64": "float64", "int32": "int64", "int64": "int64"}
-"""What sums accumulate in."""
+"""The dtypes in which sums accumulate."""
 
 
 def zero_over_zero(dtype: np.dtype[Any]) -> str:
@@ -71,7 +71,7 @@ def mean_of(dtype: np.dtype[Any]) -> Reduction:
 
 @dataclass(slots=True)
 class Scratch:
-    """The scratch buffers of a node in the making."""
+    """Allocates the scratch buffers of a node."""
 
     sizes: list[int] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class Scratch:
 
 
 def merge_axes(shape: Shape, axes: Collection[int]) -> list[tuple[int, bool]]:
-    """The (size, is reduced) of alternating runs of dimensions; those of one element vanish."""
+    """Return (size, is reduced) of maximal runs of dimensions of one kind, without dimensions of 1."""
     runs: list[tuple[int, bool]] = []
     for axis, dim in enumerate(shape):
         if dim == 1:
@@ -104,8 +104,9 @@ def reduce_launches(
     scratch: Scratch,
     divisor: int = 1,
 ) -> list[Launch]:
-    """Reduce the array of `shape` at `source` over `axes` into `target`; at least one of its axes is longer than 1, or none has
-    any element. With several runs of reduced dimensions the innermost goes first, since that leaves least to do."""
+    """Reduce the array of `shape` at `source` over `axes` into `target`; at least one axis is longer than 1, or none has
+    elements. Of several runs of reduced dimensions, the innermost is reduced first, which leaves least data.
+    """
     if 0 in shape:
         row = fill(
             kind.neutral(dtype), target, prod(d for k, d in enumerate(shape) if k not in axes), dtype.name
@@ -141,13 +142,13 @@ def divisor_arguments(
 
 
 def fill(literal: str, target: Operand, count: int, dtype: str) -> Launch | None:
-    """Set `count` elements to a literal of the expression language; None if there are none."""
+    """Return a launch that sets `count` elements to a literal of the expression language; None if there are none."""
     view = View(target, dtype, c_strides((count,), np.dtype(dtype).itemsize))
     return launch(f"y = {literal}", [], [("y", view)], (count,))
 
 
 def normalised(axes: Sequence[int] | np.ndarray[Any, Any], rank: int) -> tuple[int, ...] | None:
-    """Axes counted from the front; None if one is out of range or given twice."""
+    """Return the axes as non-negative numbers; None if one is out of range or repeated."""
     found = tuple(int(axis) + (rank if axis < 0 else 0) for axis in np.asarray(axes).reshape(-1))
     if len(set(found)) != len(found) or any(not 0 <= axis < rank for axis in found):
         return None

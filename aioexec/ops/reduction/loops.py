@@ -1,9 +1,9 @@
-"""Loop bodies of reductions, all over an array seen as [outer, n, inner]: what is reduced is the middle.
+"""Loop bodies of reductions on arrays [outer, n, inner]; the middle dimension is reduced.
 
-Any reduction is a few of these in a row. The long way is always walked with the contiguous elements innermost, into `lanes`, a
-strip of accumulators that stays in the first-level cache: TILE columns at a time or, where there are few columns, several rows
-side by side. Sums accumulate in float64 or int64, so their error does not grow with the length, and the mean of integers cannot
-overflow below 64 bits.
+Every reduction is a sequence of few of these. Contiguous elements are processed innermost and accumulated into `lanes`, a
+strip that stays in the L1 cache: TILE columns at a time or, if there are few columns, several rows side by side. Sums
+accumulate in float64 or int64, so that their error does not grow with the length, and means of integers below 64 bits cannot
+overflow.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from aioexec.graph.kernels.loop_language import Pointer, Real, offset
 
 TILE = 256
-"""Accumulators in `lanes`."""
+"""Number of accumulators in `lanes`."""
 
 BLOCK = 512
-"""Elements of a row that are summed in their own precision before they go into the total."""
+"""Elements of a row that are summed in their own precision before they are added to the total."""
 
 PRODUCT, MAXIMUM, MINIMUM = 0, 1, 2
 

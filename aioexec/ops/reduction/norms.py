@@ -1,4 +1,4 @@
-"""Norms, and clipping by them."""
+"""Norms, and clipping by norms."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def norm(
     name: str | None = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The norm of vectors (`axis` None: of all elements; an int: along it) or of matrices (`axis`: a pair).
+    """Return the norm of vectors (`axis` None: of all elements; an int: along it) or of matrices (`axis`: a pair).
 
     Args:
         ord: "euclidean", "fro", 1, 2, inf or another positive number; of matrices "euclidean", "fro", 1 and inf.
 
     Raises:
-        GraphValueError: no such norm.
+        GraphValueError: the norm is not supported.
     """
     keep = keeps_dims(keepdims, keep_dims)
     is_matrix = isinstance(axis, tuple | list) and len(axis) == 2
@@ -51,7 +51,7 @@ def norm(
 
 
 def norm_kept(x: Tensor, ord: Any, axis: Any) -> Tensor:
-    """The norm with dimensions of 1 in place of those it is over; `axis` is a list for matrices."""
+    """Return the norm with reduced dimensions kept as 1; `axis` is a list for matrices."""
     if ord in ("fro", "euclidean", 2):
         squares = apply_op("Mul", x, conjugate(x))
         total = reduce_sum(squares, axis, keepdims=True)
@@ -75,17 +75,17 @@ def squeezed(x: Tensor, axis: Any) -> Tensor:
 
 
 def values_of(t: Any) -> Tensor:
-    """The dense tensor in a tensor or IndexedSlices."""
+    """Return the dense values of a tensor or IndexedSlices."""
     return t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
 
 
 def like(t: Any, values: Tensor) -> Any:
-    """Values in the form `t` has."""
+    """Return values as `t` is: a tensor, or IndexedSlices with its indices."""
     return IndexedSlices(values, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else values
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Scale a tensor (or IndexedSlices) down so that its L2 norm, over `axes` or all, is at most `clip_norm`."""
+    """Scale a tensor or IndexedSlices so that its L2 norm, over `axes` or all, is at most `clip_norm`."""
     with op_scope(name, "clip_by_norm", t) as scope:
         values = values_of(t)
         total = reduce_sum(apply_op("Mul", values, values), axes, keepdims=True)
@@ -108,10 +108,10 @@ def listed(t_list: Any, function: str) -> list[Any]:
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """The L2 norm of all elements of all tensors of a list together; None among them counts as nothing.
+    """Return the L2 norm of all elements of a list of tensors; None is skipped.
 
     Raises:
-        GraphTypeError: not a sequence.
+        GraphTypeError: the argument is not a sequence.
     """
     tensors = listed(t_list, "global_norm")
     with op_scope(name, "global_norm", tensors):
@@ -124,13 +124,13 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """Scale the tensors of a list down together, so that their global norm is at most `clip_norm`.
+    """Scale the tensors of a list by one factor so that their global norm is at most `clip_norm`.
 
     Args:
-        use_norm: the global norm, where it is known already.
+        use_norm: the global norm, if it was computed before.
 
     Returns:
-        The scaled tensors, None where one was None, and the global norm. All are NaN if the norm is not finite.
+        The scaled tensors (None for None), and the global norm. All are NaN if the norm is not finite.
     """
     tensors = listed(t_list, "clip_by_global_norm")
     size = global_norm(tensors, name) if use_norm is None else convert_to_tensor(use_norm)
@@ -138,7 +138,7 @@ def clip_by_global_norm(
         one = constant(1.0, size.dtype.base_dtype)
         inverse = apply_op("Minimum", apply_op("RealDiv", one, size), apply_op("RealDiv", one, clip_norm))
         scale = apply_op("Mul", clip_norm, inverse)
-        scale = apply_op("AddV2", scale, apply_op("Sub", size, size))  # NaN where the norm is not finite
+        scale = apply_op("AddV2", scale, apply_op("Sub", size, size))  # NaN if the norm is not finite
         clipped = [
             None if t is None else like(t, scaled(values_of(t), scale, f"{scope}_{k}"))
             for k, t in enumerate(tensors)
@@ -151,7 +151,7 @@ def scaled(values: Tensor, scale: Tensor, name: str) -> Tensor:
 
 
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
-    """Scale a tensor down so that its L2 norm divided by the number of its elements is at most `clip_norm`."""
+    """Scale a tensor so that its L2 norm divided by its number of elements is at most `clip_norm`."""
     with op_scope(name, "clip_by_average_norm", t) as scope:
         x = convert_to_tensor(t)
         count = apply_op("Cast", apply_op("Size", x), DstT=x.dtype.base_dtype)

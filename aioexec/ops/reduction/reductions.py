@@ -1,4 +1,4 @@
-"""Reductions: sums, means, products, extrema and logical reductions over some axes of a tensor."""
+"""Reductions over axes of a tensor: sum, mean, product, extrema, logical and, or."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 
 
 def reduced_dims(context: ShapeContext) -> Sequence[Dims]:
-    """The shape of input 0 without the axes in input 1, or with 1 in their place."""
+    """Shape rule: the shape of input 0 without the axes in input 1, or with 1 in their place."""
     dims, keep = context.inputs[0], bool(context.attrs["keep_dims"])
     shapes.with_rank_at_most(context.inputs[1], 1)
     axes = context.value(1)
@@ -63,10 +63,10 @@ def reduced_dims(context: ShapeContext) -> Sequence[Dims]:
 
 
 def checked_axes(axes: Array, rank: int) -> tuple[int, ...]:
-    """The axes as NumPy takes them.
+    """Return the axes as NumPy accepts them.
 
     Raises:
-        InvalidArgumentError: one is out of range or given twice.
+        InvalidArgumentError: an axis is out of range or repeated.
     """
     found = normalised(axes, rank)
     if found is not None:
@@ -87,7 +87,7 @@ Reduce = Callable[..., Any]
 
 
 def reference(compute: Reduce) -> Reference:
-    """A kernel from `compute(x, axes, keepdims)`; 16-bit floats are reduced in float32."""
+    """Return a kernel for `compute(x, axes, keepdims)`; 16-bit floats are reduced in float32."""
 
     def bind(context: KernelContext) -> Compute:
         keep = bool(context.attrs["keep_dims"])
@@ -108,7 +108,7 @@ def sum_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def mean_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
-    """Integers are summed in 64 bits; the quotient is truncated towards zero, and 0 where there is nothing."""
+    """Return means; integers are summed in 64 bits, and the quotient is truncated towards zero; 0 if there are no elements."""
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
     if x.dtype.kind not in "iu":
         return np.sum(x, axis=axes, dtype=x.dtype, keepdims=keep) / x.dtype.type(count)
@@ -143,7 +143,7 @@ def any_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def norm_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
-    """The square root of the sum of squares; integers are squared and summed as they are, the root is cut off."""
+    """Return the square root of the sum of squares; for integers truncated, after squares and sums in their dtype."""
     squares = (x * np.conj(x)).real if x.dtype.kind == "c" else x * x
     return np.sqrt(np.sum(squares, axis=axes, dtype=squares.dtype, keepdims=keep))
 
@@ -156,7 +156,7 @@ NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
 def native(
     kind: Callable[[np.dtype[Any]], Reduction], *, is_mean: bool = False, dtypes: frozenset[str] = NUMBERS
 ) -> Native:
-    """The native form of a reduction over the axes in input 1."""
+    """Return the native form of a reduction over the axes in input 1."""
 
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
         x, chosen = inputs
@@ -179,13 +179,13 @@ def native(
 
 
 def static_axes(op: Operation) -> tuple[int, ...] | None:
-    """The reduced axes, counted from the front, if they and the rank are known."""
+    """Return the reduced axes as non-negative numbers if they and the rank are static, else None."""
     axes, dims = constant_value(op.inputs[1]), op.inputs[0].dims
     return None if axes is None or dims is None else normalised(axes, len(dims))
 
 
 def expanded(op: Operation, value: Tensor) -> Tensor:
-    """A value of the output's shape with its reduced dimensions put back as 1, so that it broadcasts against the input."""
+    """Restore the reduced dimensions of a value of the output's shape as 1, so that it broadcasts against the input."""
     if op.attrs["keep_dims"]:
         return value
     axes, dims = static_axes(op), op.inputs[0].dims
@@ -202,7 +202,7 @@ def expanded(op: Operation, value: Tensor) -> Tensor:
 
 
 def kept_shape(op: Operation) -> Tensor:
-    """The shape of the input with 1 for the reduced dimensions, when the axes are known only when it runs."""
+    """Return the shape of the input with 1 for the reduced dimensions, for axes that are not static."""
     shape = apply_op("Shape", op.inputs[0])
     rank = apply_op("Size", shape)
     axes = apply_op("Reshape", apply_op("Cast", op.inputs[1], DstT="int32"), constant([-1], "int32"))
@@ -212,7 +212,7 @@ def kept_shape(op: Operation) -> Tensor:
 
 
 def spread(op: Operation, value: Tensor) -> Tensor:
-    """Repeat a value that broadcasts against the input until it has its shape."""
+    """Broadcast a value to the shape of the input."""
     dims = op.inputs[0].dims
     known = shapes.is_fully_defined(dims)
     shape = constant(np.array(dims, np.int32)) if known else apply_op("Shape", op.inputs[0])
@@ -233,7 +233,7 @@ def mean_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 
 
 def reduced_count(op: Operation, dy: Tensor) -> Tensor:
-    """How many elements went into one, in the dtype of the gradient."""
+    """Return the number of elements reduced to one, in the dtype of the gradient."""
     axes, dims = static_axes(op), op.inputs[0].dims
     reduced = None if axes is None or dims is None else [dims[axis] for axis in axes]
     if reduced is not None and None not in reduced:
@@ -245,7 +245,7 @@ def reduced_count(op: Operation, dy: Tensor) -> Tensor:
 
 
 def extremum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
-    """Elements that share the extremum share its gradient."""
+    """Divide the gradient equally among the elements equal to the extremum."""
     x = op.inputs[0]
     hits = apply_op("Cast", apply_op("Equal", x, expanded(op, op.outputs[0])), DstT=x.dtype.base_dtype)
     count = apply_op("Sum", hits, op.inputs[1], keep_dims=True)
@@ -253,7 +253,7 @@ def extremum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 
 
 def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
-    """The product of all other elements, right also where some are zero: those before it times those after it."""
+    """Multiply by the product of all other elements: the exclusive cumulative products from both ends."""
     x = op.inputs[0]
     chosen, others = product_order(op)
     order = apply_op("ConcatV2", [chosen, others], 0)
@@ -272,7 +272,7 @@ def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 
 
 def product_order(op: Operation) -> tuple[Tensor, Tensor]:
-    """The reduced axes, counted from the front, and the others."""
+    """Return the reduced axes as non-negative numbers, and the other axes."""
     axes, dims = static_axes(op), op.inputs[0].dims
     if axes is not None and dims is not None:
         others = [axis for axis in range(len(dims)) if axis not in axes]
@@ -326,7 +326,7 @@ for _name, _compute, _form in (
 
 
 def reduction_axes(x: Tensor, axis: Any, reduction_indices: Any) -> Any:
-    """What to reduce over: the axes given, under either name, or all there are."""
+    """Return the axes given under either name, or all."""
     if axis is not None and reduction_indices is not None:
         raise GraphValueError("Cannot specify both 'axis' and 'reduction_indices'")
     chosen = reduction_indices if axis is None else axis
@@ -352,7 +352,7 @@ def reduce(
     indices: Any,
     keep: bool | None,
 ) -> Tensor:
-    """Apply a reduction op with the arguments of TensorFlow's wrappers."""
+    """Apply a reduction op with the arguments of TensorFlow's functions."""
     x = convert_to_tensor(value)
     keep_dims = keeps_dims(keepdims, keep)
     axes = reduction_axes(x, axis, indices)
@@ -370,7 +370,7 @@ def reduce_sum(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The sum over `axis` (an int, a list, a tensor; None: all), whose dimensions vanish or, with `keepdims`, become 1.
+    """Sum over `axis` (an int, a list, a tensor; None: all); with `keepdims`, reduced dimensions are kept as 1.
 
     Raises:
         GraphValueError: an axis is out of range.
@@ -386,7 +386,7 @@ def reduce_mean(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero."""
+    """Return the mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero."""
     return reduce("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -398,7 +398,7 @@ def reduce_prod(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The product over `axis`, as `reduce_sum`."""
+    """Return the product over `axis`, as `reduce_sum`."""
     return reduce("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -410,7 +410,7 @@ def reduce_max(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The largest element over `axis`, as `reduce_sum`; NaN if there is one, the dtype's least value of nothing."""
+    """Return the maximum over `axis`, as `reduce_sum`; NaN if there is one, the dtype's lowest value of no elements."""
     return reduce("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -422,7 +422,7 @@ def reduce_min(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The smallest element over `axis`, as `reduce_max`."""
+    """Return the minimum over `axis`, as `reduce_max`."""
     return reduce("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -434,7 +434,7 @@ def reduce_all(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Whether all bools over `axis` are true, as `reduce_sum`."""
+    """Return whether all bools over `axis` are true, as `reduce_sum`."""
     return reduce("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
@@ -446,12 +446,12 @@ def reduce_any(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Whether any bool over `axis` is true, as `reduce_sum`."""
+    """Return whether any bool over `axis` is true, as `reduce_sum`."""
     return reduce("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squares over `axis`, as `reduce_sum`."""
+    """Return the square root of the sum of squares over `axis`, as `reduce_sum`."""
     return reduce("EuclideanNorm", input_tensor, axis, keepdims, name, None, None)

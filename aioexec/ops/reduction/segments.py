@@ -1,8 +1,8 @@
-"""Rows put together by segment: sums, means, products and extrema of the rows that have one id.
+"""Segment reductions: sums, means, products and extrema of rows with equal ids.
 
-The ids of a sorted op do not decrease, and the last one says how many segments there are; a segment without rows is 0, of a
-product 1. Those of an unsorted op come in any order and shape and may be negative, which leaves a row out; how many segments
-there are is an input, and a segment without rows holds what changes nothing: 0, 1, the greatest or the least number.
+Ids of a sorted op are ascending, and the last one determines the number of segments; an empty segment is 0, of a product 1.
+Ids of an unsorted op have any order and shape, and negative ones drop their row; the number of segments is an input, and an
+empty segment is the neutral element: 0, 1, the highest or the lowest number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from aioexec.shapes import Dims
 
 
 def segment_count(context: ShapeContext, position: int, what: str) -> int | None:
-    """How many segments an input says there are, if that is known."""
+    """Return the static number of segments in an input."""
     shapes.with_rank(context.inputs[position], 0)
     count = context.value(position)
     if count is not None and count < 0:
@@ -61,7 +61,7 @@ def _counted_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def check_sorted(ids: Array) -> None:
-    """Raise InvalidArgumentError unless ids are non-negative and do not decrease."""
+    """Raise InvalidArgumentError unless ids are non-negative and ascending."""
     if ids.size and ids[0] < 0:
         raise InvalidArgumentError("segment ids must be >= 0")
     if (ids[1:] < ids[:-1]).any():
@@ -69,7 +69,7 @@ def check_sorted(ids: Array) -> None:
 
 
 def _sorted_rows(data: Array, ids: Array) -> int:
-    """Check the arguments of a sorted op, and count its segments."""
+    """Check the inputs of a sorted op; return the number of segments."""
     if ids.ndim != 1:
         raise InvalidArgumentError(f"segment_ids should be a vector, got shape {shown(ids.shape)}")
     if not data.ndim or len(data) != ids.size:
@@ -81,14 +81,14 @@ def _sorted_rows(data: Array, ids: Array) -> int:
 
 
 def reduced_rows(ufunc: np.ufunc, rows: Array, ids: Array, count: int, initial: Any) -> Array:
-    """Row s of the result is `initial` and all rows with id s, put together by `ufunc`; the ids are checked already."""
+    """Reduce rows by id with `ufunc`, starting from `initial`; ids must be valid."""
     result = np.full((count, *rows.shape[1:]), initial, rows.dtype)
     ufunc.at(result, ids, rows)
     return result
 
 
 def _counts(ids: Array, count: int, like: Array) -> Array:
-    """How many rows each segment has, at least 1, to divide `like` by."""
+    """Return the number of rows per segment, at least 1, shaped to divide `like`."""
     counts = np.maximum(np.bincount(ids, minlength=count), 1)
     return counts.reshape(-1, *(1,) * (like.ndim - 1)).astype(like.dtype)
 
@@ -107,7 +107,7 @@ def _limits(dtype: np.dtype[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """How rows of a segment are put together, and what a segment without rows holds: in a sorted op, in an unsorted one."""
+    """A reduction: its ufunc, and the value of empty segments in a sorted op (`absent`) and in an unsorted op (`neutral`)."""
 
     ufunc: np.ufunc
     absent: int
@@ -134,7 +134,7 @@ def _sorted(reduction: Reduction) -> Any:
 
 
 def _first_widened(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """16-bit floats are put together in float32; the other arguments are indices."""
+    """Reduce 16-bit floats in float32; the other arguments are indices."""
     return lambda data, *rest: in_float32(lambda wide: compute(wide, *rest))(data)
 
 
@@ -174,7 +174,7 @@ def scalar(value: int) -> Tensor:
 
 
 def _taken(op: Operation, values: Tensor) -> Tensor:
-    """For each row of data the row of its segment in `values`; zeros where a row is left out."""
+    """Return for each row of data the row of its segment in `values`; zeros for dropped rows."""
     ids = op.inputs[1]
     if not op.type.startswith("Unsorted"):
         return apply_op("GatherV2", values, ids, scalar(0))
@@ -188,7 +188,7 @@ def _taken(op: Operation, values: Tensor) -> Tensor:
 
 
 def _again(op: Operation, kind: str, data: Tensor) -> Tensor:
-    """Another reduction of the same segments."""
+    """Return another reduction of the same segments."""
     name = op.type.replace(op.type.removeprefix("Unsorted").removeprefix("Segment"), kind)
     return apply_op(name, data, *op.inputs[1:])
 
@@ -212,7 +212,7 @@ def _mean_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 
 def _extremum_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """Rows that share an extremum share its gradient."""
+    """Divide the gradient equally among the rows equal to the extremum."""
     data = op.inputs[0]
     chosen = apply_op("Equal", data, _taken(op, op.outputs[0]))
     count = _again(op, "Sum", apply_op("Cast", chosen, DstT=dy.dtype.base_dtype))
@@ -221,7 +221,7 @@ def _extremum_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 
 def _product_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """The product of the other rows: the whole divided by the row, but where the row is zero, the product without it."""
+    """Multiply by the product of the other rows: total / row, or the product of non-zero rows if the row is 0."""
     data, (product,) = op.inputs[0], op.outputs
     is_zero = apply_op("Equal", data, apply_op("ZerosLike", data))
     zeros = _again(op, "Sum", apply_op("Cast", is_zero, DstT=dtypes.int32))
@@ -275,7 +275,7 @@ for _kind, _reduction in REDUCTIONS.items():
         native=Native(_bind_unsorted_sum, statuses=OUTSIDE) if _kind == "Sum" else None,
         shape_operands=(2,),
     )
-    register(  # sorted ids and a count: what holds of unsorted ids holds of these
+    register(  # sorted ids with a count are a special case of unsorted ids
         f"Segment{_kind}V2(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) "
         f"[T:type@{_types}; Tindices:type{{int32|int64}}; {_COUNT}]",
         shape=_counted_shape,
@@ -333,7 +333,7 @@ unsorted_segment_max = _unsorted_function("Max", "maximum")
 def _divided_by_counts(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None, root: bool
 ) -> Tensor:
-    """Sums of segments over how many rows they have, or over the root of that; 0 where there are none."""
+    """Divide segment sums by the number of rows, or its square root; 0 for empty segments."""
     rows, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     total = unsorted_segment_sum(rows, ids, num_segments)
     ones = apply_op("Fill", apply_op("Shape", ids), convert_to_tensor(1, rows.dtype.base_dtype))
@@ -347,12 +347,12 @@ def _divided_by_counts(
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """As `unsorted_segment_sum`, over the number of rows; 0 where there are none."""
+    """Return the mean of the rows of each segment; 0 for empty segments; see `unsorted_segment_sum`."""
     return _divided_by_counts(data, segment_ids, num_segments, name, root=False)
 
 
 def unsorted_segment_sqrt_n(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """As `unsorted_segment_sum`, over the square root of the number of rows; 0 where there are none."""
+    """Return the sum over the square root of the number of rows of each segment; 0 for empty segments."""
     return _divided_by_counts(data, segment_ids, num_segments, name, root=True)

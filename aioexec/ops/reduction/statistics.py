@@ -1,4 +1,4 @@
-"""Reductions made of several ops: log-sum-exp, variance, counts, moments."""
+"""Statistics composed of several reductions: log-sum-exp, variance, counts, moments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reduce_logsumexp(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """log(sum(exp(input_tensor))) over `axis`, as `reduce_sum`, without overflow."""
+    """Return log(sum(exp(input_tensor))) over `axis`, as `reduce_sum`, without overflow."""
     keep = keeps_dims(keepdims, keep_dims)
     with op_scope(name, "ReduceLogSumExp", input_tensor) as scope:
         x = convert_to_tensor(input_tensor)
@@ -40,10 +40,10 @@ def reduce_logsumexp(
 def reduce_variance(
     input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """The mean squared distance from the mean over `axis`, as `reduce_sum`.
+    """Return the variance over `axis`, as `reduce_sum`.
 
     Raises:
-        GraphTypeError: the input is of integers.
+        GraphTypeError: the input is of an integer dtype.
     """
     with op_scope(name, "reduce_variance", input_tensor):
         x = convert_to_tensor(input_tensor)
@@ -58,7 +58,7 @@ def reduce_variance(
 def reduce_std(
     input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """The square root of `reduce_variance`."""
+    """Return the standard deviation, the square root of `reduce_variance`."""
     with op_scope(name, "reduce_std", input_tensor):
         return apply_op("Sqrt", reduce_variance(input_tensor, axis, keepdims))
 
@@ -72,7 +72,7 @@ def count_nonzero(
     reduction_indices: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """How many elements over `axis` are not zero, as `reduce_sum`."""
+    """Return the number of non-zero elements over `axis`, as `reduce_sum`."""
     with op_scope(name, "count_nonzero", input_tensor):
         x = convert_to_tensor(input_tensor)
         zero = constant(False if x.dtype.is_bool else 0, x.dtype.base_dtype)
@@ -83,7 +83,7 @@ def count_nonzero(
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
-    """The share of the elements that are zero, a float32."""
+    """Return the fraction of elements that are zero, as float32."""
     with op_scope(name, "zero_fraction", value):
         x = convert_to_tensor(value)
         is_zero = apply_op("Equal", x, constant(0, x.dtype.base_dtype))
@@ -98,9 +98,9 @@ def moments(
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over `axes`, Python integers; 16-bit floats are reduced in float32.
+    """Return mean and variance over `axes`, Python ints; 16-bit floats are reduced in float32.
 
-    `shift` is accepted and unused, as in TensorFlow.
+    `shift` is ignored, as in TensorFlow.
     """
     keep = keeps_dims(keepdims, keep_dims)
     with op_scope(name, "moments", x):

@@ -1,1 +1,1 @@
-"""Ops on sparse tensors."""
+"""Ops on SparseTensors."""

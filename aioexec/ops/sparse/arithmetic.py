@@ -1,4 +1,4 @@
-"""Arithmetic on sparse tensors: products and sums with dense ones and with each other, reductions, rows without values."""
+"""Arithmetic on sparse tensors: products and sums with dense ones and with each other, reductions."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ register(
 
 
 def _spread(indices: Array, values: Array, shape: Array, dense: Array) -> Array:
-    """The elements of a dense tensor, broadcast to the sparse one, at the indices."""
+    """Broadcast a dense tensor to the sparse shape, and return its elements at the indices."""
     dims = checked_parts(indices, values, shape)
     fits = dense.ndim <= len(dims) and all(
         a in (1, b) for a, b in zip(dense.shape[::-1], dims[::-1], strict=False)
@@ -165,13 +165,13 @@ def _over_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 def _dense_values(op: Operation) -> Tensor:
-    """What each value is computed with."""
+    """Return the element of the dense tensor for each sparse value."""
     indices, values, shape, dense = op.inputs
     return apply_op("SparseDenseCwiseAdd", indices, apply_op("ZerosLike", values), shape, dense)
 
 
 def _both_sides(op: Operation, by_value: Tensor, spread: Tensor) -> Sequence[Tensor | None]:
-    """`spread` is what the dense tensor gets at each value, to be added up where it was broadcast."""
+    """Return both gradients; `spread` is that of the dense tensor at each value, to be summed where it was broadcast."""
     indices, _, shape, dense = op.inputs
     own = apply_op("Shape", dense, out_type="int64")
     skipped = apply_op("Sub", apply_op("Size", shape), apply_op("Size", own))
@@ -227,7 +227,7 @@ register(
 
 
 def _united(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """The indices of both, in order; and the position of those of each. An index that one tensor has twice is there twice."""
+    """Return the ordered union of the indices, and the position of each tensor's indices in it; keeps duplicates."""
     dims = [checked_parts(*a), checked_parts(*b)]
     if len(dims[0]) != len(dims[1]):
         raise InvalidArgumentError(
@@ -249,7 +249,7 @@ def _united(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array
 
 
 def _numbered(indices: Array) -> Array:
-    """Indices with a column behind them: how often the same index came before. Those of two tensors meet in pairs."""
+    """Append a column that numbers the occurrences of equal indices, so that duplicates of two tensors match in pairs."""
     order = order_of(indices)
     ordered = indices[order]
     is_new = np.ones(len(ordered), bool)
@@ -271,7 +271,7 @@ def _sum(*inputs: Array) -> tuple[Array, Array, Array]:
     np.add.at(values, of_a, a[1])
     np.add.at(values, of_b, b[1])
     is_sum = np.bincount(np.concatenate([of_a, of_b]), minlength=len(indices)) > 1
-    kept = ~is_sum | (np.abs(values) >= threshold)  # what is in one of them alone stays, however small
+    kept = ~is_sum | (np.abs(values) >= threshold)  # elements of only one tensor are kept, however small
     return indices[kept], values[kept], a[2].copy()
 
 
@@ -338,7 +338,7 @@ def _extreme(formula: Callable[[Array, Array], Array], *inputs: Array) -> tuple[
 def _reduced(
     formula: Any, indices: Array, values: Array, shape: Array, axes: Array
 ) -> tuple[Array, Array, list[int]]:
-    """The indices among the axes that are kept, the values at each, and these axes."""
+    """Return the indices along kept axes, the values for each distinct index, and the kept axes."""
     dims = checked_parts(indices, values, shape)
     rank = len(dims)
     if axes.ndim > 1:

@@ -17,9 +17,9 @@ from aioexec.ops.array.gathering import gather
 from aioexec.ops.array.identity import identity
 from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.sparse import (
-    arithmetic as sparse_math,  # noqa: F401  (their rows)
-    rows as sparse_rows,  # noqa: F401  (their rows)
-    tensors as sparse_tensors,  # noqa: F401  (their rows)
+    arithmetic as sparse_math,  # noqa: F401  (registers ops)
+    rows as sparse_rows,  # noqa: F401  (registers ops)
+    tensors as sparse_tensors,  # noqa: F401  (registers ops)
 )
 
 
@@ -38,7 +38,7 @@ def sparse_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """A tensor with `sparse_values` at `sparse_indices`, and `default_value` everywhere else."""
+    """Return a tensor with `sparse_values` at `sparse_indices` and `default_value` elsewhere."""
     return apply_op(
         "SparseToDense",
         sparse_indices,
@@ -53,7 +53,7 @@ def sparse_to_dense(
 def sparse_tensor_to_dense(
     sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
-    """A SparseTensor as a dense one."""
+    """Convert a SparseTensor to a dense tensor."""
     indices, values, shape = _parts(sp_input)
     if default_value is None:
         default_value = b"" if values.dtype == dt.string else np.zeros((), values.dtype.numpy)
@@ -63,17 +63,17 @@ def sparse_tensor_to_dense(
 def sparse_tensor_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product of a sparse matrix and a dense one, each transposed and conjugated if asked for."""
+    """Multiply a sparse matrix by a dense one; `adjoint_a` and `adjoint_b` transpose and conjugate them first."""
     return apply_op(
         "SparseTensorDenseMatMul", *_parts(sp_a), b, adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=name
     )
 
 
 def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
-    """The sum of two tensors, of which at least one is sparse; sparse if both are.
+    """Add two tensors, of which at least one is sparse; the sum is sparse if both are.
 
     Args:
-        threshold: elements of a sparse sum that are smaller are left out.
+        threshold: elements of a sparse sum of smaller magnitude are dropped.
     """
     least = thresh if threshold is None else threshold
     if not is_sparse(a):
@@ -87,14 +87,14 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 
 
 def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
-    """The same tensor with its indices in order."""
+    """Return the same tensor with ordered indices."""
     indices, values, shape = _parts(sp_input)
     places, ordered = apply_tuple_op("SparseReorder", indices, values, shape, name=name)
     return SparseTensor(places, ordered, shape)
 
 
 def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in another shape; -1 stands for what is left."""
+    """Reshape a SparseTensor; one size may be -1 and is then inferred."""
     indices, values, own = _parts(sp_input)
     with op_scope(name, "SparseReshape", indices) as scope:
         places, dims = apply_tuple_op(
@@ -111,10 +111,10 @@ def sparse_concat(
     concat_dim: int | None = None,
     expand_nonconcat_dims: bool | None = None,
 ) -> SparseTensor:
-    """SparseTensors one behind another along an axis.
+    """Concatenate SparseTensors along an axis.
 
     Args:
-        expand_nonconcat_dim: the other dimensions may differ; the largest counts.
+        expand_nonconcat_dim: allow other dimensions to differ; the result has the largest.
     """
     along = axis if concat_dim is None else concat_dim
     parts = [_parts(each) for each in sp_inputs]
@@ -138,14 +138,14 @@ def sparse_split(
     name: str | None = None,
     split_dim: Any = None,
 ) -> list[SparseTensor]:
-    """So many parts of a SparseTensor along an axis, as nearly alike as can be."""
+    """Split a SparseTensor along an axis into `num_split` parts; if the size is not divisible the first are larger."""
     along = convert_to_tensor(split_dim if axis is None else axis, dt.int64)
     groups = apply_any_op("SparseSplit", along, *_parts(sp_input), num_split=num_split, name=name)
     return [SparseTensor(*each) for each in zip(*groups, strict=True)]
 
 
 def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """The part from `start` on of at most `size`."""
+    """Return the slice of at most `size` from `start` on."""
     corner = [convert_to_tensor(each, dt.int64) for each in (start, size)]
     return SparseTensor(*apply_tuple_op("SparseSlice", *_parts(sp_input), *corner, name=name))
 
@@ -170,7 +170,7 @@ def sparse_reduce_sum(
     reduction_axes: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """Sums over axes, or over all, as a dense tensor."""
+    """Sum over axes, or over all, as a dense tensor."""
     axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
     return _reduced("SparseReduceSum", sp_input, axes, keeps)
 
@@ -182,13 +182,13 @@ def sparse_reduce_max(
     reduction_axes: Any = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
-    """The largest of the given elements along axes, or of all, as a dense tensor."""
+    """Return the maximum of the stored elements over axes, or over all, as a dense tensor."""
     axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
     return _reduced("SparseReduceMax", sp_input, axes, keeps)
 
 
 def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
-    """Softmax of the given elements along the last dimension."""
+    """Apply softmax to the stored elements along the last dimension."""
     indices, values, shape = _parts(sp_input)
     return SparseTensor(indices, apply_op("SparseSoftmax", indices, values, shape, name=name), shape)
 
@@ -196,7 +196,7 @@ def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
 def sparse_fill_empty_rows(
     sp_input: Any, default_value: Any, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
-    """The same with `default_value` in the first place of each row that has none; and which rows those are."""
+    """Insert `default_value` into the first column of each empty row; also return which rows were empty."""
     indices, values, shape = _parts(sp_input)
     default = convert_to_tensor(default_value, values.dtype)
     places, filled, is_empty, _ = apply_tuple_op(
@@ -206,7 +206,7 @@ def sparse_fill_empty_rows(
 
 
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
-    """Only the elements that a vector of booleans says."""
+    """Keep the elements for which a boolean vector is true."""
     indices, values, shape = _parts(sp_input)
     kept = apply_op("Reshape", apply_op("Where", to_retain), [-1])
     return SparseTensor(gather(indices, kept), gather(values, kept), identity(shape))
@@ -215,7 +215,7 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
 def sparse_transpose(
     sp_input: Any, perm: Sequence[int] | None = None, name: str | None = None
 ) -> SparseTensor:
-    """The dimensions in another order, by default reversed; the indices in order."""
+    """Permute the dimensions, by default in reverse; the indices are ordered."""
     indices, values, shape = _parts(sp_input)
     with op_scope(name, "SparseTranspose", indices):
         order: Any = perm
@@ -233,10 +233,10 @@ def _chosen(op_type: str, a: Any, b: Any, name: str | None) -> SparseTensor:
 
 
 def sparse_maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """The larger of two elements; what is not given is 0."""
+    """Return the element-wise maximum; missing elements are 0."""
     return _chosen("SparseSparseMaximum", sp_a, sp_b, name)
 
 
 def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """The smaller of two elements; what is not given is 0."""
+    """Return the element-wise minimum; missing elements are 0."""
     return _chosen("SparseSparseMinimum", sp_a, sp_b, name)

@@ -1,6 +1,6 @@
-"""Sparse tensors as strings: each is three TensorProtos, of its indices, values and shape.
+"""SerializeSparse and DeserializeSparse: a sparse tensor as three strings, TensorProtos of its indices, values and shape.
 
-What is read is checked for what the parts say of one another; whether indices lie within the shape, by the ops that use them.
+Reading checks that the parts are consistent; ops that use the indices check their bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARINT_BITS: Final = 7
 
 
 class Parts(NamedTuple):
-    """A sparse tensor."""
+    """The components of a sparse tensor."""
 
     indices: Array
     values: Array
@@ -36,7 +36,7 @@ class Parts(NamedTuple):
 
 
 def _written(value: Array, dtype: DType) -> bytes:
-    """A TensorProto whose content is raw; of strings first all lengths, then all bytes."""
+    """Serialise a TensorProto with raw content; for strings, all lengths followed by all bytes."""
     from aioexec.formats.protos import TensorProto
     from aioexec.formats.tensor_codec import shape_to_proto
 
@@ -63,10 +63,10 @@ def _length(number: int) -> bytes:
 
 
 def _read(text: bytes) -> tuple[Array, int]:
-    """A tensor and the number of its dtype.
+    """Parse a TensorProto; return the tensor and the number of its dtype.
 
     Raises:
-        InvalidArgumentError: it is not the bytes of one.
+        InvalidArgumentError: the bytes are not a TensorProto.
     """
     from google.protobuf.message import DecodeError
 
@@ -87,10 +87,10 @@ def _read(text: bytes) -> tuple[Array, int]:
 
 
 def check_parts(indices: Array, values: Array, shape: Array) -> None:
-    """The parts of a sparse tensor have the ranks they must have.
+    """Check the ranks of the components of a sparse tensor.
 
     Raises:
-        InvalidArgumentError: they have not.
+        InvalidArgumentError: a rank is wrong.
     """
     if np.ndim(indices) != 2:
         raise InvalidArgumentError(
@@ -126,7 +126,7 @@ def _serialize_kernel(context: KernelContext) -> Compute:
 
 
 def _serialize_many_kernel(context: KernelContext) -> Compute:
-    """The first dimension goes over sparse tensors, each of which becomes a row."""
+    """Serialise each element along the first dimension of a sparse tensor as a row."""
     _only_strings(context)
     dtype = context.attrs["T"]
 
@@ -144,10 +144,10 @@ def _serialize_many_kernel(context: KernelContext) -> Compute:
 
 
 def taken_apart(batch: Parts) -> tuple[Parts, Iterator[tuple[int, Parts]]]:
-    """What the first dimension of a checked sparse tensor goes over: one without elements, and the others by their places.
+    """Split a checked sparse tensor along its first dimension: an empty one, and an iterator of (position, other).
 
     Raises:
-        ResourceExhaustedError: there are too many of them.
+        ResourceExhaustedError: there are more than `_MOST_ROWS`.
     """
     indices, values, shape = batch
     if shape[0] > _MOST_ROWS:
@@ -161,10 +161,10 @@ def taken_apart(batch: Parts) -> tuple[Parts, Iterator[tuple[int, Parts]]]:
 
 
 def check_batch(indices: Array, values: Array, shape: Array) -> None:
-    """The first dimension of a sparse tensor can go over others.
+    """Check that a sparse tensor can be split along its first dimension.
 
     Raises:
-        InvalidArgumentError: it has no other, its parts do not fit one another, or its elements are out of order.
+        InvalidArgumentError: its rank is below 2, its components are inconsistent, or its indices are not ordered.
     """
     if shape.size < 2:
         raise InvalidArgumentError(f"Rank of input SparseTensor should be > 1, but saw rank: {shape.size}")
@@ -209,7 +209,7 @@ def _read_parts(row: Array, number: int, dtype: DType) -> Parts:
 
 
 def _deserialize_kernel(context: KernelContext) -> Compute:
-    """Sparse tensors of one rank joined along new dimensions, as large as the largest."""
+    """Return a kernel that joins sparse tensors of one rank along new leading dimensions; sizes are the largest."""
     dtype: DType = context.attrs["dtype"]
 
     def compute(serialized: Array) -> Parts:
@@ -226,7 +226,7 @@ def _deserialize_kernel(context: KernelContext) -> Compute:
 
 
 def put_together(tensors: Sequence[Parts], batch: tuple[int, ...]) -> Parts:
-    """Sparse tensors of one rank, at least one, as one with new dimensions before; as large as the largest.
+    """Join sparse tensors of one rank, at least one, along new leading dimensions; sizes are the largest.
 
     Raises:
         InvalidArgumentError: their ranks differ.

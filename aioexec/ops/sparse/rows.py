@@ -1,4 +1,4 @@
-"""Sparse tensors row by row: rows without values filled, softmax."""
+"""Row-wise ops on sparse tensors: SparseFillEmptyRows and SparseSoftmax."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows picked by index and put together by segment in one go: sums, means and sums over the root of the count.
+"""SparseSegmentSum and the like: segment reductions of rows selected by index (sum, mean, sum / sqrt(count)).
 
-Segment ids do not decrease, as in `segments`; a segment without rows is 0.
+Segment ids are ascending, as in `reduction.segments`; an empty segment is 0.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from aioexec.shapes import Dims
 _REAL = "{bfloat16|half|float|double}"
 
 Scale = Callable[[Array], Array]
-"""What the sum of a segment is divided by, from how many rows it has."""
+"""Maps the number of rows of a segment to the divisor of its sum."""
 
 _SCALES: dict[str, tuple[str, Scale]] = {
-    # types, scale
+    # dtypes, scale
     "Sum": ("@12", np.ones_like),
     "Mean": (_REAL, lambda counts: counts),
     "SqrtN": (_REAL, np.sqrt),
@@ -38,7 +38,7 @@ _SCALES: dict[str, tuple[str, Scale]] = {
 
 
 def _pairs(context: ShapeContext) -> None:
-    """Indices and segment ids are vectors of one length."""
+    """Check that indices and segment ids are vectors of one length."""
     shapes.merge(*(shapes.with_rank(dims, 1) for dims in context.inputs[1:3]))
 
 
@@ -131,7 +131,7 @@ def _scaled_gradient(op_type: str) -> Any:
 
 
 def _length(data: Tensor) -> Tensor:
-    """The first dimension."""
+    """Return the first dimension of a tensor."""
     bounds = (convert_to_tensor([n], dtypes.int32) for n in (0, 1, 1))
     return apply_op("StridedSlice", apply_op("Shape", data), *bounds, shrink_axis_mask=1)
 

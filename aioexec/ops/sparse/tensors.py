@@ -1,7 +1,7 @@
-"""Sparse tensors made dense, ordered, reshaped, cut and joined.
+"""Ops that convert, order, reshape, split and join sparse tensors.
 
-A sparse tensor travels as three: indices [n, rank], values [n], shape [rank]. What a shape says is only a number: it is checked
-before anything of that size is made.
+A sparse tensor is passed as three tensors: indices [n, rank], values [n], dense shape [rank]. The dense shape is not trusted:
+it is checked before anything of that size is allocated.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MOST_SIZE: Final = (1 << 63) - 1
 
 Known = tuple[int | None, ...]
 
-# What they share
+# Shared by the kernels
 
 
 def checked_parts(indices: Array, values: Array, shape: Array) -> tuple[int, ...]:
-    """The dense shape of three parts that fit one another.
+    """Return the dense shape of consistent components.
 
     Raises:
-        InvalidArgumentError: they do not.
+        InvalidArgumentError: the components are inconsistent.
     """
     if indices.ndim != 2 or shape.ndim != 1 or (values.ndim != 1 and values.ndim != 0):
         raise InvalidArgumentError(
@@ -49,7 +49,7 @@ def checked_parts(indices: Array, values: Array, shape: Array) -> tuple[int, ...
 
 
 def checked_size(shape: Array) -> tuple[int, ...]:
-    """A shape of which the number of elements can be counted."""
+    """Return a shape after checking that its number of elements fits into int64."""
     dims = tuple(int(dim) for dim in shape.reshape(-1))
     if any(dim < 0 for dim in dims):
         raise InvalidArgumentError(f"Shape dimension must be non-negative, got {shown(dims)}")
@@ -59,7 +59,7 @@ def checked_size(shape: Array) -> tuple[int, ...]:
 
 
 def check_inside(indices: Array, dims: Sequence[int]) -> None:
-    """Every index must be within the shape."""
+    """Check that every index is within the shape."""
     outside = (
         ((indices < 0) | (indices >= np.array(dims, np.int64))).any(axis=1)
         if len(indices)
@@ -73,14 +73,14 @@ def check_inside(indices: Array, dims: Sequence[int]) -> None:
 
 
 def order_of(indices: Array) -> Array:
-    """Positions that sort indices by rows; equal ones stay as they are."""
+    """Return the permutation that orders indices by rows; stable."""
     if not indices.shape[1]:
         return np.arange(len(indices))
     return np.lexsort(indices.T[::-1])
 
 
 def parts_of(context: ShapeContext, first: int = 0) -> tuple[Known, Known]:
-    """([n], [rank]) as far as the three inputs from `first` on say."""
+    """Return the static ([n], [rank]) of the three inputs from `first` on."""
     indices, values, shape = (context.inputs[first + k] for k in range(3))
     indices, values, shape = (
         shapes.with_rank(indices, 2),
@@ -152,7 +152,7 @@ def _to_dense_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 def _rest(op: Operation, dy: Tensor) -> Tensor:
-    """What goes to the default: the gradient where no value is."""
+    """Return the gradient of the default value: the sum of dy where there is no value."""
     zeros = apply_op("ZerosLike", op.inputs[2])
     one = apply_op("OnesLike", op.inputs[3])
     kept = apply_op("SparseToDense", op.inputs[0], op.inputs[1], zeros, one, validate_indices=False)

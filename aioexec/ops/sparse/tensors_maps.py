@@ -1,4 +1,4 @@
-"""Sparse tensors put by under numbers: how they go through queues, whose elements are dense."""
+"""SparseTensorsMap ops: store sparse tensors under integer handles, which queues (of dense elements) can hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_ADDED: Final = 1 << 24
 
 
 def _map_of(context: KernelContext) -> Callable[[], SparseTensorsMap[Held]]:
-    """Finds the map a node's attributes name, or the one of its own name; makes it if there is none."""
+    """Return the map named by a node's attributes, or by default by its own name, creating it if necessary."""
     place = place_of(context.attrs, context.node_name, shared_by_node_name=True)
     return lambda: context.resources.lookup_or_create(
         SparseTensorsMap, place.container, place.name, lambda: SparseTensorsMap(place.name)
@@ -68,7 +68,7 @@ def _add_many_kernel(context: KernelContext) -> Compute:
         numbers = np.full(count, -1, np.int64)
         for place, parts in tensors:
             numbers[place] = held.add(_kept(parts, dtype))
-        rest = numbers < 0  # those without elements come after the others, as in TensorFlow
+        rest = numbers < 0  # empty ones follow the others, as in TensorFlow
         numbers[rest] = [held.add(without) for _ in range(int(rest.sum()))]
         return numbers
 
@@ -145,7 +145,7 @@ def add_sparse_to_tensors_map(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Put a sparse tensor by; its number."""
+    """Store a sparse tensor; return its handle."""
     return _added("AddSparseToTensorsMap", sp_input, container, shared_name, name)
 
 
@@ -155,7 +155,7 @@ def add_many_sparse_to_tensors_map(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Put by the sparse tensors that the first dimension of one goes over; their numbers."""
+    """Store each element along the first dimension of a sparse tensor; return their handles."""
     return _added("AddManySparseToTensorsMap", sp_input, container, shared_name, name)
 
 
@@ -169,11 +169,11 @@ def _added(
 def take_many_sparse_from_tensors_map(
     sparse_map_op: Operation, sparse_handles: Any, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:
-    """Take sparse tensors out again, as one whose first dimension goes over them.
+    """Take sparse tensors out, joined along a new first dimension.
 
     Args:
-        sparse_map_op: an operation that puts into the map.
-        rank: of the result, where it is known.
+        sparse_map_op: an operation that stores into the map.
+        rank: rank of the result, if known.
     """
     attrs = sparse_map_op.attrs
     with sparse_map_op.graph.colocate_with(sparse_map_op):

@@ -1,1 +1,1 @@
-"""Variables: nodes, objects, scopes, initialisers, assignments and updates of rows."""
+"""Variables: ops, classes, scopes, initialisers, assignments and row updates."""

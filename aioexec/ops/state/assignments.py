@@ -1,6 +1,6 @@
-"""Assigning to variables of either kind, by the names of TensorFlow's state operations.
+"""Functions that assign to variables of both kinds, as TensorFlow's state_ops.
 
-Each takes a `Variable` or a reference. A node that updates a reference is placed with the variable.
+Each accepts a `Variable` or a reference. A node that updates a reference is colocated with the variable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aioexec.graph.node import Tensor
 
 
 def reference_of(ref: Any) -> Tensor | None:
-    """The reference that `ref` is or stands for; None for a resource variable.
+    """Return the reference that `ref` is or has; None for a resource variable.
 
     Raises:
         GraphTypeError: `ref` is neither.
@@ -34,7 +34,7 @@ def reference_of(ref: Any) -> Tensor | None:
 def update_reference(
     op_type: str, ref: Tensor, *arguments: Any, name: str | None = None, **attrs: Any
 ) -> Tensor:
-    """A node that updates the variable behind `ref`, placed with it; its output is the reference."""
+    """Add a node that updates the variable of `ref`, colocated with it; its output is the reference."""
     placed = ref.graph.colocate_with(ref.op) if ref.op.type in _MAKERS else contextlib.nullcontext()
     with placed:
         return apply_op(op_type, ref, *arguments, name=name, **attrs)
@@ -53,10 +53,11 @@ def assign(
     """Replace the content of a variable.
 
     Args:
-        validate_shape: whether the value must have the shape of the variable; otherwise it takes the value's.
+        validate_shape: whether the value must have the shape of the variable; otherwise the variable takes the shape of the
+            value.
 
     Returns:
-        The reference, or for a resource variable something that stands for its new content.
+        The reference; for a resource variable, an object that reads the new content.
     """
     reference = reference_of(ref)
     if reference is None:
@@ -83,7 +84,7 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 
 
 def is_variable_initialized(ref: Any, name: str | None = None) -> Tensor:
-    """Whether a variable has content."""
+    """Return whether a variable is initialised."""
     reference = reference_of(ref)
     if reference is None:
         initialized: Tensor = ref.is_initialized(name=name)

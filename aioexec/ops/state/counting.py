@@ -1,4 +1,4 @@
-"""CountUpTo: a variable that counts, and says when it is done."""
+"""CountUpTo: increments a variable up to a limit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for _signature in (
 
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
-    """Add 1 to a scalar variable; what it was before.
+    """Increment a scalar variable; return its previous value.
 
     The node fails with OutOfRangeError once the variable has reached the limit.
     """

@@ -1,4 +1,4 @@
-"""Initial values as tensors; those that depend on other variables, so that the order of initialisation does not matter."""
+"""Initial values as tensors, rewritten so that they do not depend on the order in which variables are initialised."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from aioexec.graph.node import BaseGraph, Operation, Tensor
 
 
 def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
-    """`value`, with what it reads of variables replaced by their initial values.
+    """Return `value` with the variables it reads replaced by their initial values.
 
     Args:
-        suffix: goes behind the names of nodes that are copied for it.
+        suffix: suffix of the names of copied nodes.
     """
     ancestors = _ancestors(value.op)
     if not any(op.row.role is Role.VARIABLE for op in ancestors):
@@ -38,7 +38,7 @@ def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
 
 
 def _ancestors(op: Operation) -> set[Operation]:
-    """`op` and all it gets values from."""
+    """Return `op` and all operations whose outputs it depends on."""
     found = {op}
     waiting = [op]
     while waiting:
@@ -49,13 +49,13 @@ def _ancestors(op: Operation) -> set[Operation]:
 
 
 def _by_node(graph: BaseGraph) -> dict[Operation, Any]:
-    """The variable each variable node belongs to."""
+    """Map each variable node to its variable."""
     keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
     return {variable.op: variable for key in keys for variable in graph.get_collection(key)}
 
 
 def _read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
-    """The variable whose content `op` hands out, if that is all it does."""
+    """Return the variable that `op` reads, if reading is all it does."""
     if op.row.role is Role.VARIABLE and op.outputs[0].dtype.is_ref:
         return variables.get(op)
     return variables.get(op.inputs[0].op) if op.row.role is Role.READ else None
@@ -66,10 +66,10 @@ def _takes_references(op: Operation) -> bool:
 
 
 def initial_tensor(graph: BaseGraph, initial_value: Any, dtype: DType | None, validate_shape: bool) -> Tensor:
-    """An initial value as a tensor; a function is called where its nodes lie under "Initializer".
+    """Convert an initial value to a tensor; a function is called within the name scope "Initializer".
 
     Raises:
-        GraphValueError: its shape is to be known and is not.
+        GraphValueError: `validate_shape` is set, and the shape is not static.
     """
     if not callable(initial_value):
         tensor = convert_to_tensor(initial_value, dtype, name="initial_value")
@@ -84,5 +84,5 @@ def initial_tensor(graph: BaseGraph, initial_value: Any, dtype: DType | None, va
 
 
 def guarded(variable: Any) -> Tensor:
-    """The initial value of a variable, not depending on whether other variables have been initialized."""
+    """Return the initial value of a variable, independent of whether other variables are initialised."""
     return without_uninitialized(variable.initialized_value(), f"_{variable.op.name.replace('/', '_')}")

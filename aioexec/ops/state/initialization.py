@@ -1,4 +1,4 @@
-"""Which variables a graph has, and nodes that initialise them or say which are not initialised."""
+"""The collections of variables of a graph, and nodes that initialise variables or report uninitialised ones."""
 
 from __future__ import annotations
 
@@ -16,71 +16,71 @@ from aioexec.ops.state.assignments import is_variable_initialized
 
 
 def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables every process of a cluster shares; with `scope`, those whose name matches it from the start."""
+    """Return the variables shared by all processes of a cluster; with `scope`, those whose name it matches from the start."""
     return get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
 def all_variables() -> list[Any]:
-    """The former name of `global_variables`."""
+    """The old name of `global_variables`."""
     return global_variables()
 
 
 def local_variables(scope: str | None = None) -> list[Any]:
-    """The variables of this process alone."""
+    """Return the variables local to the process."""
     return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
 def model_variables(scope: str | None = None) -> list[Any]:
-    """The variables a model needs for inference, as far as its author listed them."""
+    """Return the variables that a model needs for inference, as registered by its author."""
     return get_default_graph().get_collection(GraphKeys.MODEL_VARIABLES, scope)
 
 
 def trainable_variables(scope: str | None = None) -> list[Any]:
-    """The variables optimizers change by default."""
+    """Return the variables that optimizers update by default."""
     return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
 def moving_average_variables(scope: str | None = None) -> list[Any]:
-    """The variables that have moving averages."""
+    """Return the variables that have moving averages."""
     return get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
 
 
 def variables_initializer(var_list: Sequence[Any], name: str = "init") -> Operation:
-    """An operation that initialises these variables, all at once."""
+    """Return an operation that initialises these variables in parallel."""
     if not var_list:
         return no_op(name=name)
     return group(*(variable.initializer for variable in var_list), name=name)
 
 
 def initialize_variables(var_list: Sequence[Any], name: str = "init") -> Operation:
-    """The former name of `variables_initializer`."""
+    """The old name of `variables_initializer`."""
     return variables_initializer(var_list, name)
 
 
 def global_variables_initializer() -> Operation:
-    """An operation that initialises all global variables."""
+    """Return an operation that initialises all global variables."""
     return variables_initializer(global_variables())
 
 
 def initialize_all_variables() -> Operation:
-    """The former name of `global_variables_initializer`."""
+    """The old name of `global_variables_initializer`."""
     return global_variables_initializer()
 
 
 def local_variables_initializer() -> Operation:
-    """An operation that initialises all local variables."""
+    """Return an operation that initialises all local variables."""
     return variables_initializer(local_variables())
 
 
 def initialize_local_variables() -> Operation:
-    """The former name of `local_variables_initializer`."""
+    """The old name of `local_variables_initializer`."""
     return local_variables_initializer()
 
 
 def report_uninitialized_variables(
     var_list: Sequence[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
-    """The names of the variables without content, a vector of strings; of all global and local ones by default."""
+    """Return the names of uninitialised variables, a vector of strings; by default of all global and local ones."""
     variables = _all_if_none(var_list)
     with get_default_graph().name_scope(name):
         if not variables:
@@ -93,7 +93,7 @@ def report_uninitialized_variables(
 
 
 def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Operation | None:
-    """An operation that fails with FailedPreconditionError if a variable has no content; None if there are none."""
+    """Return an operation that fails with FailedPreconditionError if a variable is uninitialised; None for no variables."""
     variables = _all_if_none(var_list)
     if not variables:
         return None

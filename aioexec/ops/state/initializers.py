@@ -1,4 +1,4 @@
-"""Initializers: objects that make the initial value of a variable from its shape and dtype."""
+"""Initializers: objects that generate the initial value of a variable for its shape and dtype."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TRUNCATED_STDDEV = 0.87962566103423978
 
 
 class Initializer:
-    """Base of initializers: `initializer(shape, dtype)` is the initial value.
+    """The base of initializers: `initializer(shape, dtype)` returns the initial value.
 
-    What it was made with is its configuration: `type(i).from_config(i.get_config())` is another like it.
+    The arguments of the constructor are the configuration: `type(i).from_config(i.get_config())` is an equal initializer.
     """
 
     dtype: DType = dtypes.float32
@@ -53,7 +53,7 @@ def _floating(dtype: Any) -> DType:
 
 
 class Zeros(Initializer):
-    """Zeros."""
+    """All zeros."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
         self.dtype = dtypes.as_dtype(dtype)
@@ -66,7 +66,7 @@ class Zeros(Initializer):
 
 
 class Ones(Initializer):
-    """Ones."""
+    """All ones."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
         self.dtype = dtypes.as_dtype(dtype)
@@ -79,10 +79,10 @@ class Ones(Initializer):
 
 
 class Constant(Initializer):
-    """A given value: a number for all elements, or a list of them, the last of which fills what is left.
+    """A given value: a number for all elements, or a list, whose last element fills up the rest.
 
     Args:
-        verify_shape: refuse a value of another shape than the variable's.
+        verify_shape: whether the value must have the shape of the variable.
     """
 
     def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
@@ -104,7 +104,7 @@ class Constant(Initializer):
 
 
 class RandomUniform(Initializer):
-    """Numbers evenly distributed in [minval, maxval); maxval is 1 for floating dtypes if it is None."""
+    """Uniform in [minval, maxval); for floating dtypes maxval None means 1."""
 
     def __init__(
         self, minval: Any = 0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32
@@ -122,7 +122,7 @@ class RandomUniform(Initializer):
 
 
 class RandomNormal(Initializer):
-    """Normally distributed numbers."""
+    """Normally distributed."""
 
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
@@ -140,7 +140,7 @@ class RandomNormal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normally distributed numbers less than two standard deviations from the mean."""
+    """Normally distributed within two standard deviations from the mean."""
 
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
@@ -158,9 +158,9 @@ class TruncatedNormal(Initializer):
 
 
 class UniformUnitScaling(Initializer):
-    """Uniform numbers that keep the scale of what a layer without activation passes on.
+    """Uniform, preserving the scale of activations through a linear layer.
 
-    They lie in [-limit, limit), limit = factor * sqrt(3 / number of inputs), all dimensions but the last being inputs.
+    Values are in [-limit, limit) with limit = factor * sqrt(3 / inputs), where all dimensions but the last are inputs.
     """
 
     def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
@@ -178,7 +178,7 @@ class UniformUnitScaling(Initializer):
 
 
 class VarianceScaling(Initializer):
-    """Random numbers whose variance is scale / n, n the number of inputs, of outputs, or their mean, by `mode`.
+    """Random with variance scale / n, where n is the number of inputs, of outputs, or their mean, by `mode`.
 
     Args:
         distribution: "uniform", "truncated_normal" (also called "normal") or "untruncated_normal".
@@ -227,7 +227,7 @@ class VarianceScaling(Initializer):
 
 
 def fans(dims: list[int]) -> tuple[float, float]:
-    """How many inputs and outputs a unit of a layer with a kernel of these dimensions has."""
+    """Return the numbers of inputs and outputs per unit of a layer with a kernel of this shape."""
     if not dims:
         return 1.0, 1.0
     if len(dims) == 1:
@@ -237,7 +237,7 @@ def fans(dims: list[int]) -> tuple[float, float]:
 
 
 def _full_shape(shape: Any, partition_info: Any) -> list[int]:
-    """The dimensions of the whole variable, of which `shape` may be a part."""
+    """Return the shape of the whole variable, of which `shape` may be a partition."""
     whole = shape if partition_info is None else partition_info.full_shape
     dims = shapes.as_dims(whole)
     if not shapes.is_fully_defined(dims):
@@ -246,7 +246,7 @@ def _full_shape(shape: Any, partition_info: Any) -> list[int]:
 
 
 class Identity(Initializer):
-    """The identity matrix times `gain`; for matrices only."""
+    """The identity matrix times `gain`."""
 
     def __init__(self, gain: float = 1.0, dtype: Any = dtypes.float32) -> None:
         self.gain = gain
@@ -264,7 +264,7 @@ class Identity(Initializer):
 
 
 class GlorotUniform(VarianceScaling):
-    """Uniform in [-limit, limit), limit = sqrt(6 / (inputs + outputs)); also called Xavier's."""
+    """Uniform in [-limit, limit) with limit = sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010; Xavier)."""
 
     def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
@@ -274,7 +274,7 @@ class GlorotUniform(VarianceScaling):
 
 
 class GlorotNormal(VarianceScaling):
-    """Truncated normal with standard deviation sqrt(2 / (inputs + outputs))."""
+    """Truncated normal with standard deviation sqrt(2 / (inputs + outputs)) (Glorot and Bengio, 2010)."""
 
     def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
@@ -284,22 +284,22 @@ class GlorotNormal(VarianceScaling):
 
 
 def lecun_normal(seed: int | None = None) -> VarianceScaling:
-    """Truncated normal with standard deviation sqrt(1 / inputs)."""
+    """Truncated normal with standard deviation sqrt(1 / inputs) (LeCun et al., 1998)."""
     return VarianceScaling(1.0, "fan_in", "truncated_normal", seed)
 
 
 def lecun_uniform(seed: int | None = None) -> VarianceScaling:
-    """Uniform in [-limit, limit), limit = sqrt(3 / inputs)."""
+    """Uniform in [-limit, limit) with limit = sqrt(3 / inputs) (LeCun et al., 1998)."""
     return VarianceScaling(1.0, "fan_in", "uniform", seed)
 
 
 def he_normal(seed: int | None = None) -> VarianceScaling:
-    """Truncated normal with standard deviation sqrt(2 / inputs)."""
+    """Truncated normal with standard deviation sqrt(2 / inputs) (He et al., 2015)."""
     return VarianceScaling(2.0, "fan_in", "truncated_normal", seed)
 
 
 def he_uniform(seed: int | None = None) -> VarianceScaling:
-    """Uniform in [-limit, limit), limit = sqrt(6 / inputs)."""
+    """Uniform in [-limit, limit) with limit = sqrt(6 / inputs) (He et al., 2015)."""
     return VarianceScaling(2.0, "fan_in", "uniform", seed)
 
 

@@ -1,4 +1,4 @@
-"""Variables kept in parts: what says how to divide one, and what stands for all parts."""
+"""Partitioned variables: partitioners, and the object that represents all partitions."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from aioexec.ops.state.variable import Variable
 from aioexec.shapes import Dims, TensorShape
 
 Partitioner = Callable[..., Sequence[int]]
-"""(shape=, dtype=) to the number of parts along each dimension."""
+"""Called with (shape=, dtype=); returns the number of partitions along each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """Which part of a variable an initializer makes."""
+    """The partition of a variable that an initializer generates."""
 
     full_shape: list[int]
     var_offset: list[int]
 
     def single_slice_dim(self, shape: Sequence[int]) -> int | None:
-        """The one dimension along which a part of this shape is less than the whole; None if it is the whole.
+        """Return the dimension along which a partition of this shape is smaller than the whole; None if none is.
 
         Raises:
-            GraphValueError: the part is cut along several dimensions.
+            GraphValueError: several dimensions are smaller.
         """
         cut = [k for k, (part, whole) in enumerate(zip(shape, self.full_shape, strict=True)) if part != whole]
         if len(cut) > 1:
@@ -42,17 +42,17 @@ class PartitionInfo:
         return cut[0] if cut else None
 
     def single_offset(self, shape: Sequence[int]) -> int:
-        """Where a part of this shape begins, along that dimension."""
+        """Return the offset of a partition of this shape along that dimension."""
         dim = self.single_slice_dim(shape)
         return 0 if dim is None else self.var_offset[dim]
 
 
 class PartitionedVariable(Operators[Tensor]):
-    """Stands for a variable whose parts are variables of their own; used as a tensor, it is the parts put together.
+    """A variable whose partitions are separate variables; as a tensor, their concatenation.
 
     Args:
-        variable_list: the parts in order.
-        partitions: the number of parts along each dimension; more than one along one of them only.
+        variable_list: the partitions in order.
+        partitions: number of partitions along each dimension; at most one of them is above 1.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class PartitionedVariable(Operators[Tensor]):
         return self._partitions
 
     def _partition_axes(self) -> list[int]:
-        """The dimensions it is divided along; the first if there is one part only."""
+        """Return the partitioned dimensions; the first if there is a single partition."""
         if all(count == 1 for count in self._partitions):
             return [0]
         return [axis for axis, count in enumerate(self._partitions) if count > 1]
@@ -125,7 +125,7 @@ class PartitionedVariable(Operators[Tensor]):
         return axes[0]
 
     def as_tensor(self) -> Tensor:
-        """The parts put together."""
+        """Return the concatenation of the partitions."""
         graph = get_default_graph()
         with graph.control_dependencies(None):
             if len(self._parts) == 1:
@@ -146,7 +146,7 @@ class PartitionedVariable(Operators[Tensor]):
         return self.as_tensor()
 
     def _changed(self, method: str, value: Any, options: dict[str, Any], read_value: bool) -> list[Any]:
-        """Call a method of each part with its share of the value."""
+        """Call a method of each partition with its share of the value."""
         if isinstance(value, list):
             shares: Sequence[Any] = value
         elif isinstance(value, PartitionedVariable):
@@ -167,7 +167,7 @@ class PartitionedVariable(Operators[Tensor]):
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> list[Any]:
-        """Replace the content: by a tensor, a list of one for each part, or another partitioned variable."""
+        """Replace the content by a tensor, a list with one value per partition, or another partitioned variable."""
         return self._changed("assign", value, {"use_locking": use_locking, "name": name}, read_value)
 
     def assign_add(
@@ -199,14 +199,14 @@ def _converted(variable: Any, dtype: DType | None, name: str | None, as_ref: boo
 
 register_tensor_conversion_function(PartitionedVariable, _converted)
 
-# Dividing
+# Partitioning
 
 
 def checked_partitions(partitioner: Partitioner, shape: Sequence[int], dtype: DType) -> list[int]:
-    """What a partitioner says of a shape.
+    """Return the result of a partitioner, after checking it.
 
     Raises:
-        GraphValueError: not a positive number for each dimension, or more than one part along several.
+        GraphValueError: the numbers are not positive, or several of them are above 1.
     """
     if not callable(partitioner):
         raise GraphValueError(f"Partitioner must be callable, but received: {partitioner!r}")
@@ -223,7 +223,7 @@ def checked_partitions(partitioner: Partitioner, shape: Sequence[int], dtype: DT
 
 
 def slices(shape: Sequence[int], partitions: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Offset and shape of each part; the first ones are larger by one where it does not come out even."""
+    """Yield offset and shape of each partition; the first ones are larger by one if the size is not divisible."""
     axis = next((k for k, count in enumerate(partitions) if count > 1), 0)
     count = partitions[axis] if partitions else 1
     least, larger = divmod(shape[axis], count)
@@ -236,7 +236,7 @@ def slices(shape: Sequence[int], partitions: Sequence[int]) -> Iterator[tuple[li
 
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
-    """Divide along `axis` into `num_shards` parts, or as many as there are slices."""
+    """Return a partitioner that divides `axis` into `num_shards` partitions, or as many as there are slices."""
 
     def partitioner(shape: TensorShape, **ignored: Any) -> list[int]:
         sizes = shape.as_list()
@@ -250,7 +250,7 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
 def variable_axis_size_partitioner(
     max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
 ) -> Partitioner:
-    """Divide along `axis` into parts of at most `max_shard_bytes`, and at most `max_shards` of them.
+    """Return a partitioner that divides `axis` into partitions of at most `max_shard_bytes`, and at most `max_shards` of them.
 
     Raises:
         GraphValueError: a limit that is not positive.
@@ -284,7 +284,7 @@ def min_max_variable_partitioner(
     min_slice_size: int = 256 << 10,
     bytes_per_string_element: int = 16,
 ) -> Partitioner:
-    """Divide along `axis` into at most `max_partitions` parts of at least about `min_slice_size` bytes."""
+    """Return a partitioner that divides `axis` into at most `max_partitions` of at least about `min_slice_size` bytes."""
 
     def partitioner(shape: TensorShape, dtype: Any) -> list[int]:
         sizes = shape.as_list()

@@ -1,6 +1,6 @@
-"""Compiled loops over rows of variables. Everything is checked before anything is written: a variable may be updated in place.
+"""Compiled loops on rows of variables. Indices are checked before anything is written: updates may be in place.
 
-The loops over the indices of an optimizer's update take rows given twice one after the other, as the reference kernel does.
+Loops of optimizers process repeated rows in sequence, as the reference kernels do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which part of a larger variable a variable holds, as checkpoints have it."""
+"""SaveSliceInfo: the slice of a larger variable that a variable holds, for checkpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aioexec.data_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SaveSliceInfo:
-    """A part of the variable `full_name` of shape `full_shape`: where it begins, and its shape."""
+    """A slice of the variable `full_name` of shape `full_shape`: offset and shape."""
 
     full_name: str
     full_shape: list[int]
@@ -16,7 +16,7 @@ class SaveSliceInfo:
 
     @property
     def spec(self) -> str:
-        """The part as a save or restore node has it: "full shape offset,size:offset,size"."""
+        """The slice in the form of save and restore ops: "full shape offset,size:offset,size"."""
         sizes = " ".join(map(str, self.full_shape))
         parts = zip(self.var_offset, self.var_shape, strict=True)
         return f"{sizes} {':'.join(f'{offset},{size}' for offset, size in parts)}"

@@ -1,4 +1,4 @@
-"""Updating slices at coordinates: of variables of both kinds, and of tensors, where the result is a new one."""
+"""Updates of slices at coordinates: of variables of both kinds in place, and of tensors, which return a new tensor."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from aioexec.ops.state.sparse_updates import OUTSIDE, keep_whole
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
 
-# What is checked
+# Checks
 
 
 def _check(dims: Sequence[int], indices: Sequence[int], updates: Sequence[int]) -> int:
-    """The length of the coordinates.
+    """Check the shapes; return the length of the coordinates.
 
     Raises:
-        InvalidArgumentError: the shapes do not fit each other.
+        InvalidArgumentError: the shapes are inconsistent.
     """
     if not dims or not indices or not updates:
         raise InvalidArgumentError(
@@ -63,10 +63,10 @@ def _check(dims: Sequence[int], indices: Sequence[int], updates: Sequence[int]) 
 
 
 def _rows(indices: Array, dims: Sequence[int], ignores: bool) -> tuple[Array, Array]:
-    """The number of the slice each coordinate means, and which of them are inside.
+    """Return the slice number for each coordinate, and which coordinates are in bounds.
 
     Raises:
-        InvalidArgumentError: one is outside, and that is not ignored.
+        InvalidArgumentError: a coordinate is out of bounds, unless the policy ignores that.
     """
     coordinates = indices.reshape(-1, len(dims)) if indices.size else np.zeros((0, len(dims)), np.int64)
     inside = np.asarray(((coordinates >= 0) & (coordinates < np.array(dims, np.int64))).all(-1))
@@ -83,7 +83,7 @@ def _rows(indices: Array, dims: Sequence[int], ignores: bool) -> tuple[Array, Ar
 
 
 def _updated(method: Method, target: Array, indices: Array, updates: Array, ignores: bool) -> Array:
-    """A copy of the target with its slices updated."""
+    """Return a copy of the target with updated slices."""
     if updates.dtype != target.dtype:
         raise InvalidArgumentError(f"{target.dtype} values cannot be updated with {updates.dtype} ones")
     depth = _check(target.shape, indices.shape, updates.shape)
@@ -95,7 +95,7 @@ def _updated(method: Method, target: Array, indices: Array, updates: Array, igno
 
 
 def _merged_shape(target: Dims, indices: Dims, updates: Dims) -> Dims:
-    """The shape of the target, after looking whether the others can fit it."""
+    """Shape rule: the shape of the target, after checking the other shapes against it."""
     target = shapes.with_rank_at_least(target, 1)
     indices = shapes.with_rank_at_least(indices, 1)
     updates = shapes.with_rank_at_least(updates, 1)
@@ -119,7 +119,7 @@ def _is_something(dims: Dims) -> bool:
     return dims is not None and None not in dims and 0 not in dims
 
 
-# The native form: coordinates become numbers of slices, checked, before anything is written.
+# The native form: coordinates are converted to slice numbers and checked before anything is written.
 
 
 def _bind(verb: Verb, *, is_state: bool) -> Callable[..., Launches | None]:
@@ -155,7 +155,7 @@ def _bind(verb: Verb, *, is_state: bool) -> Callable[..., Launches | None]:
 
 
 def _numbered(indices: Spec, dims: Sequence[int]) -> list[Launch]:
-    """Launches that put the number of the slice of each coordinate into scratch 0."""
+    """Return launches that write the slice number of each coordinate into scratch 0."""
     count, rows, step = prod(indices.shape[:-1]), [], prod(dims)
     for column, dim in enumerate(dims):
         step //= dim
@@ -252,7 +252,7 @@ def _replaced_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
 
 
 def _extreme_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """The gradient goes to the element that is the extreme; several share it."""
+    """Return the gradients: dy goes to the extreme element, in equal parts if several are equal."""
     tensor, indices, updates = op.inputs
     result, dtype = op.outputs[0], dy.dtype.base_dtype
     mine = apply_op("Cast", apply_op("Equal", tensor, result), DstT=dtype)
@@ -306,44 +306,44 @@ for _name, _signature in (
 def scatter_nd_update(
     ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
 ) -> Any:
-    """Replace slices of a variable at coordinates; of a slice given twice, the later one counts."""
+    """Replace slices of a variable at coordinates; the last of repeated ones counts."""
     return scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_add(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Add to slices of a variable at coordinates; slices given twice add up."""
+    """Add to slices of a variable at coordinates; repeated ones accumulate."""
     return scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_nd_sub(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Subtract from slices of a variable at coordinates; slices given twice add up."""
+    """Subtract from slices of a variable at coordinates; repeated ones accumulate."""
     return scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
 
 
 def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """The tensor with slices replaced at coordinates."""
+    """Return the tensor with slices at coordinates replaced."""
     return apply_op("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """The tensor with updates added to its slices at coordinates."""
+    """Return the tensor with updates added to slices at coordinates."""
     return apply_op("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """The tensor with updates subtracted from its slices at coordinates."""
+    """Return the tensor with updates subtracted from slices at coordinates."""
     return apply_op("TensorScatterSub", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """The tensor with slices at coordinates reduced to the least of them and the updates."""
+    """Return the tensor with slices at coordinates replaced by the minimum of them and the updates."""
     return apply_op("TensorScatterMin", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """The tensor with slices at coordinates reduced to the greatest of them and the updates."""
+    """Return the tensor with slices at coordinates replaced by the maximum of them and the updates."""
     return apply_op("TensorScatterMax", tensor, indices, updates, name=name)

@@ -1,4 +1,4 @@
-"""Updating rows of variables by index, on references and on resource handles."""
+"""Updates of rows of variables by index, on references and on resource handles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
 
 Method = Callable[[Array, Any, Array], None]
-"""(target, index of rows, updates): changes the target, one repeated row after the other."""
+"""(target, row indices, updates): modifies the target, repeated rows in sequence."""
 
 
 def put(target: Array, indices: Any, updates: Array) -> None:
@@ -46,7 +46,7 @@ def put(target: Array, indices: Any, updates: Array) -> None:
 
 
 def at(ufunc: Callable[..., Any]) -> Method:
-    """Apply an operation row by row, so that repeated rows add up; 16-bit floats are not known to `ufunc.at`."""
+    """Apply a ufunc row by row, so that repeated rows accumulate; `ufunc.at` does not support 16-bit floats."""
 
     def apply(target: Array, indices: Any, updates: Array) -> None:
         if not isinstance(ufunc, np.ufunc) or (target.dtype.itemsize == 2 and target.dtype.kind not in "iu"):
@@ -62,7 +62,7 @@ def at(ufunc: Callable[..., Any]) -> Method:
 
 
 def divided(x: Array, y: Array) -> Array:
-    """x / y, of integers cut towards zero.
+    """Return x / y, for integers truncated towards zero.
 
     Raises:
         InvalidArgumentError: an integer is divided by zero.
@@ -77,7 +77,7 @@ def divided(x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One way to update: by NumPy, by a compiled loop, and the dtypes that loop serves."""
+    """A kind of update: the NumPy method, the compiled loop, and the dtypes that the loop supports."""
 
     method: Method
     loop: Callable[..., int]
@@ -93,18 +93,18 @@ VERBS = {
     "Min": Verb(at(np.minimum), row_loops.least_rows, NUMBERS),
     "Max": Verb(at(np.maximum), row_loops.greatest_rows, NUMBERS),
 }
-"""What an update does, by the last part of the name of its op."""
+"""The kinds of updates by the last part of the op's name."""
 
 
 def _scattered(method: Method) -> Reference:
     def kernel(context: KernelContext) -> Compute:
-        passes_on = bool(context.output_dtypes)  # the forms for references
+        passes_on = bool(context.output_dtypes)  # the signatures on references
 
         def scatter(variable: Variable, indices: Array, updates: Array) -> Variable | None:
             present = variable.require()
             _check_dtypes(variable, present, updates)
             if not passes_on and not indices.size and updates.ndim == indices.ndim + present.ndim - 1:
-                return None  # as in TensorFlow, whatever the sizes of the updates are
+                return None  # as in TensorFlow, regardless of the sizes of the updates
             _check_scatter(present, indices, updates)
             fresh = present.copy()
             method(fresh, indices, updates)
@@ -211,54 +211,54 @@ resource_scatter_max = _on_resources("Max", "Reduce rows to the greatest")
 def scatter_update(
     ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
 ) -> Any:
-    """Replace rows of a variable; of a row given twice, the later one counts."""
+    """Replace rows of a variable; the last of repeated ones counts."""
     return scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
 
 
 def scatter_add(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Add to rows of a variable; rows given twice add up."""
+    """Add to rows of a variable; repeated rows accumulate."""
     return scatter("ScatterAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_sub(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Subtract from rows of a variable; rows given twice add up."""
+    """Subtract from rows of a variable; repeated rows accumulate."""
     return scatter("ScatterSub", ref, indices, updates, use_locking, name)
 
 
 def scatter_mul(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Multiply rows of a variable; rows given twice are multiplied twice."""
+    """Multiply rows of a variable; repeated rows are multiplied repeatedly."""
     return scatter("ScatterMul", ref, indices, updates, use_locking, name)
 
 
 def scatter_div(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Divide rows of a variable; rows given twice are divided twice."""
+    """Divide rows of a variable; repeated rows are divided repeatedly."""
     return scatter("ScatterDiv", ref, indices, updates, use_locking, name)
 
 
 def scatter_min(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Reduce rows of a variable to the least of it and the updates."""
+    """Replace rows of a variable by the minimum of them and the updates."""
     return scatter("ScatterMin", ref, indices, updates, use_locking, name)
 
 
 def scatter_max(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
-    """Reduce rows of a variable to the greatest of it and the updates."""
+    """Replace rows of a variable by the maximum of them and the updates."""
     return scatter("ScatterMax", ref, indices, updates, use_locking, name)
 
 
 def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
-    """Update a variable of either kind by index; the result stands for its new content."""
+    """Update rows of a variable of either kind; return an object that reads the new content."""
     reference = reference_of(ref)
     if reference is None:
         values = convert_to_tensor(updates, ref.dtype)

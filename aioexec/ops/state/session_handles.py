@@ -1,4 +1,4 @@
-"""Session handles: a tensor that a step leaves in the session for a later step, instead of handing it to the caller.
+"""Session handles: tensors that stay in the session between steps instead of being returned to the caller.
 
 handle = await session.run(get_session_handle(big))
 holder, tensor = get_session_tensor(handle.handle, float32)
@@ -91,16 +91,16 @@ register(
 
 
 class TensorHandle:
-    """What fetching `get_session_handle(...)` gives: stands for a tensor kept in a session, and may be fed in its place.
+    """The value of a fetched `get_session_handle(...)`: refers to a tensor kept in a session, and can be fed for it.
 
-    The tensor is forgotten when its TensorHandle is deleted, or garbage-collected; `get_raw_handle` leaves that to
-    `delete_session_tensor`.
+    Deleting or garbage-collecting the TensorHandle frees the tensor; after `get_raw_handle`, only `delete_session_tensor`
+    does.
 
     Args:
         handle: the text of the handle.
-        dtype: of the tensor.
+        dtype: dtype of the tensor.
         session: the session that keeps it.
-        forget: forgets the tensor of a handle, at once and without waiting; may be called from any thread.
+        forget: frees the tensor of a handle without waiting; thread-safe.
     """
 
     def __init__(
@@ -128,21 +128,21 @@ class TensorHandle:
         return self._session
 
     def get_raw_handle(self) -> str:
-        """The text of the handle; from now on the tensor stays until it is deleted."""
+        """Return the text of the handle; from now on the tensor is kept until it is deleted explicitly."""
         if self._forgetting is not None:
             self._forgetting.detach()
         return self._handle
 
     async def eval(self) -> Any:
-        """The value."""
+        """Return the value of the tensor."""
         holder, reader = _cached(self._session.graph, _READERS, self._handle, self._dtype)
         return await self._session.run(reader, {holder: self._handle})
 
     async def delete(self) -> None:
-        """Forget the tensor in the session.
+        """Free the tensor.
 
         Raises:
-            InvalidArgumentError: that has been done.
+            InvalidArgumentError: the tensor was freed before.
         """
         holder, deleter = _cached(self._session.graph, _DELETERS, self._handle, None)
         await self._session.run(deleter, {holder: self._handle})
@@ -156,13 +156,13 @@ class TensorHandle:
         return f"TensorHandle({self._handle!r}, {self._dtype.name})"
 
 
-# Nodes that read and delete, kept in collections of the graph, so that there is one for each device and dtype
+# Nodes that read and delete, cached in collections of the graph: one for each device and dtype
 _READERS = "_session_handle_readers"
 _DELETERS = "_session_handle_deleters"
 
 
 def _cached(graph: Graph, collection: str, handle: str, dtype: DType | None) -> tuple[Tensor, Any]:
-    """The placeholder and the node, of a device, that read or delete the tensor of a handle."""
+    """Return the placeholder and the node on a device that read or delete the tensor of a handle, creating them once."""
     key = (device_of(handle), dtype)
     for known, holder, node in graph.get_collection_ref(collection):
         if known == key:
@@ -177,7 +177,7 @@ def _cached(graph: Graph, collection: str, handle: str, dtype: DType | None) -> 
 
 
 def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
-    """A handle of `data`, which stays in the session; fetching it gives a TensorHandle.
+    """Keep `data` in the session and return its handle; fetching it returns a TensorHandle.
 
     Raises:
         GraphTypeError: `data` is not a tensor.
@@ -189,10 +189,10 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
 
 
 def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """A placeholder for a handle, and the tensor behind what is fed for it.
+    """Return a placeholder for a handle, and the tensor of the handle that is fed for it.
 
     Args:
-        handle: a handle (its text, or a TensorHandle) of a tensor on the same device as those to be fed.
+        handle: a handle (text or TensorHandle) of a tensor on the device of the handles that will be fed.
     """
     with get_default_graph().device(device_of(str(handle))):
         holder = placeholder(dtypes.string)
@@ -201,10 +201,10 @@ def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tupl
 
 
 def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor, Operation]:
-    """A placeholder for a handle, and an operation that forgets the tensor behind what is fed for it.
+    """Return a placeholder for a handle, and an operation that frees the tensor of the handle that is fed for it.
 
     Args:
-        handle: a handle (its text, or a TensorHandle) of a tensor on the same device as those to be fed.
+        handle: a handle (text or TensorHandle) of a tensor on the device of the handles that will be fed.
     """
     with get_default_graph().device(device_of(str(handle))):
         holder = placeholder(dtypes.string)

@@ -1,6 +1,6 @@
-"""Optimizer updates of some rows of a parameter: the formulas of the dense ones, row after row.
+"""Optimizer updates of some rows of a parameter, by the formulas of the dense updates.
 
-The optimizers add up what falls on one row first; a row given twice all the same is updated twice, in order.
+Optimizers sum the gradients of a repeated row before the update; rows that are still repeated are updated in sequence.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ OUTSIDE = ((InvalidArgumentError, "an index is outside of the variable's first d
 
 @dataclass(frozen=True, slots=True)
 class RowOperands:
-    """The inputs of a sparse update: those of the dense one, with `indices` behind the gradient.
+    """The inputs of a sparse update: those of the dense one, with `indices` after the gradient.
 
     Attributes:
-        dense: the inputs without the indices.
-        grad: which of those is the gradient; the indices stand behind it.
+        dense: the inputs without `indices`.
+        grad: position of the gradient among them; `indices` follow it.
     """
 
     dense: Operands
@@ -69,13 +69,13 @@ def sparse_update(
     limits: Mapping[str, Limit] | None = None,
     references: bool = True,
 ) -> None:
-    """Register the update of rows that goes with an update of whole variables, and its twin on resources.
+    """Register the sparse update for a dense one, on references and on resources.
 
     Args:
-        dense_signature: of the dense op on references.
-        loop: the native form: a loop over all inputs in order, then count and width of the rows given, number of rows of the
-            variable, and the op's switches other than `use_locking`.
-        limits: what sign scalars must have.
+        dense_signature: signature of the dense op on references.
+        loop: native form: a loop whose arguments are all inputs in order, count and width of the rows, number of rows of the
+            variable, and the op's boolean attributes other than `use_locking`.
+        limits: required signs of scalars.
         references: whether TensorFlow has the op on references as well.
     """
     signature = (
@@ -136,7 +136,7 @@ def _kernel(operands: RowOperands, formula: Formula, *, is_ref: bool) -> Referen
 
 
 def _rows(operands: RowOperands, indices: Array, others: Sequence[Array]) -> Any:
-    """(index, inputs that go with it): all at once if no row is given twice, else one after the other."""
+    """Yield (index, inputs for it): everything at once if no row is repeated, else row by row."""
     if len(np.unique(indices)) == len(indices):
         yield indices, others
         return
@@ -200,7 +200,7 @@ def _bind(
 
 
 def keep_whole(inputs: Sequence[Spec], states: Sequence[int]) -> list[Launch]:
-    """Launches that bring the present content of variables into their new one, of which only some rows will change."""
+    """Return launches that copy the content of variables to their next buffer, of which only some rows will change."""
     copies = []
     for k in states:
         shape, size = inputs[k].shape, inputs[k].dtype.itemsize

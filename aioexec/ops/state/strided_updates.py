@@ -1,4 +1,4 @@
-"""Replacing a strided slice: of variables of both kinds, and of tensors, where the result is a new one."""
+"""Assignment to strided slices: of variables of both kinds, and of tensors, which return a new tensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPECIFICATION = "begin:Index, end:Index, strides:Index"
 
 
 def _replaced(context: KernelContext) -> Compute:
-    """(array, begin, end, strides, value) to a copy of the array with the slice replaced."""
+    """Return a function (array, begin, end, strides, value) that copies the array with the slice replaced."""
 
     @run_time
     def replace(present: Array, begin: Array, end: Array, strides: Array, value: Array) -> Array:
@@ -45,7 +45,7 @@ def _replaced(context: KernelContext) -> Compute:
 
 
 def _fitted(value: Array, dims: tuple[int, ...]) -> Array:
-    """The value broadcast to the shape of the slice, into which leading dimensions of one may vanish."""
+    """Broadcast the value to the shape of the slice; leading dimensions of 1 may be dropped."""
     extra = value.ndim - len(dims)
     if extra > 0 and value.shape[:extra] == (1,) * extra:
         value = value.reshape(value.shape[extra:])
@@ -74,7 +74,7 @@ def _variable_kernel(context: KernelContext) -> Compute:
 
 
 def _checked_specification(context: ShapeContext) -> None:
-    """Raise GraphValueError unless begin, end and strides may be vectors of one length."""
+    """Raise GraphValueError unless begin, end and strides can be vectors of one length."""
     length: Dims = None
     for dims in context.inputs[1:4]:
         length = shapes.merge(length, shapes.with_rank(dims, 1))

@@ -1,4 +1,4 @@
-"""Templates: functions that make their variables in the first call and share them in all others."""
+"""Templates: functions that create their variables in the first call and reuse them in later calls."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def make_template(
     custom_getter_: Any = None,
     **kwargs: Any,
 ) -> Template:
-    """A function that calls `func_`, which makes its variables with `get_variable`, so that all calls share them.
+    """Return a function that calls `func_`, whose `get_variable` calls share their variables between calls.
 
     Args:
-        name_: of the scope of the variables, made unique.
-        create_scope_now_: take the scope here, in the current one, not in that of the first call.
-        unique_name_: of the scope, if it must be just this.
-        custom_getter_: for the variables; see `get_variable`.
-        kwargs: arguments of `func_` for all calls.
+        name_: name of the variable scope, made unique.
+        create_scope_now_: create the scope now, in the current scope, rather than at the first call.
+        unique_name_: exact name of the scope.
+        custom_getter_: custom getter of the scope; see `get_variable`.
+        kwargs: additional arguments of `func_` in all calls.
 
     Raises:
-        GraphValueError: there is no name.
+        GraphValueError: the name is None.
     """
     function = functools.partial(func_, **kwargs) if kwargs else func_
     return Template(name_, function, create_scope_now_, unique_name_, custom_getter_)
 
 
 class Template:
-    """What `make_template` makes.
+    """The result of `make_template`.
 
-    State: `variable_scope` is None until it is taken; `_is_made` is whether a call has made the variables.
+    State: `variable_scope` is None until the scope is created; `_is_made`: whether a call has created the variables.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Template:
         return variable_scope(self._unique_name, self.name, custom_getter=self._custom_getter, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function in the scope.
+        """Call the function within the scope.
 
         Raises:
-            GraphValueError: a call after the first makes a trainable variable.
+            GraphValueError: a call after the first creates a trainable variable.
         """
         if self.variable_scope is None:
             opened = self._new_scope()
@@ -114,11 +114,11 @@ class Template:
             )
         return result
 
-    # Its variables: none before the first call
+    # Variables: none before the first call
 
     @property
     def var_scope(self) -> VariableScope | None:
-        """The former name of `variable_scope`."""
+        """The old name of `variable_scope`."""
         return self.variable_scope
 
     @property

@@ -1,4 +1,4 @@
-"""Temporary variables: made anew in each step, and gone when they are destroyed, at the latest with their step."""
+"""Temporary variables: created in each step, and freed when they are destroyed or the step ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aioexec.shapes import Dims
 
 
 class TemporaryVariable(Variable):
-    """A variable of one step; a type of its own, so that its name is apart from those of others."""
+    """A variable of one step; a separate resource class, and thus a separate name space."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ def _made(context: KernelContext) -> Compute:
     dtype, dims = context.attrs["dtype"], context.attrs["shape"]
 
     def make(step: StepContext) -> Variable:
-        """The content is not initialised in TensorFlow; here it is zeros."""
+        """Create the variable with zeros; in TensorFlow its content is uninitialised."""
         if not shapes.is_fully_defined(dims):
             raise InvalidArgumentError(f"Shape {shapes.describe(dims)} is not fully defined")
         made = TemporaryVariable(name, dtype, dims)
@@ -46,7 +46,7 @@ def _destroyed(context: KernelContext) -> Compute:
 
     def destroy(step: StepContext, variable: Variable) -> Array:
         context.resources.delete(TemporaryVariable, step.container, name)
-        return variable.require()  # it is not written any more
+        return variable.require()  # the variable is not written any more
 
     return destroy
 
@@ -72,14 +72,14 @@ register(
 
 
 def temporary_variable(shape: Any, dtype: Any, var_name: str = "", name: str | None = None) -> Tensor:
-    """A reference to a variable that lives until `destroy_temporary_variable` of the same name, or the end of the step."""
+    """Return a reference to a variable that exists until `destroy_temporary_variable`, or the end of the step."""
     attrs = {"shape": shapes.as_dims(shape), "dtype": dtypes.as_dtype(dtype).base_dtype, "var_name": var_name}
     op = get_default_graph().create_op("TemporaryVariable", (), name=name or "TemporaryVariable", attrs=attrs)
     return op.outputs[0]
 
 
 def destroy_temporary_variable(ref: Tensor, var_name: str, name: str | None = None) -> Tensor:
-    """The last content of a temporary variable, which is forgotten.
+    """Free a temporary variable and return its last content.
 
     The node fails with NotFoundError if there is no such variable in the step.
     """

@@ -1,7 +1,7 @@
-"""What ops that write variables have in common: one formula gives the row for references and the row for resource handles.
+"""Shared by ops that update variables: registers one formula for references and for resource handles.
 
-An update has *states* (variables it writes), *scalars*, and full tensors of the shape of the variable. The reference kernel
-computes every new content before it changes any variable, so that a step that fails leaves none half-written.
+An update has *states* (the variables it writes), *scalars*, and tensors of the shape of the variable. The reference kernel
+computes all new contents before it assigns any, so that a failing step leaves no variable partly updated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
 
 Formula = Callable[..., Sequence[Array]]
-"""(attributes, *contents of the states, *other inputs) to the new contents of the states: fresh arrays."""
+"""(attributes, *contents of the states, *other inputs) to the new contents of the states, as new arrays."""
 
 NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
 FLOATS = frozenset({"float32", "float64"})
@@ -52,7 +52,7 @@ _LIMITS: Mapping[Limit, tuple[int, int]] = {
     "non-negative": (1, 1),
     "non-positive": (-1, 1),
 }
-"""What a limit means: the sign a scalar must have, and whether it may be zero."""
+"""The sign that a limit requires of a scalar, and whether 0 is allowed."""
 _BEYOND = "a hyperparameter is beyond its limits"
 _LONG_NAMES = {
     "l1": "l1 regularization strength",
@@ -63,14 +63,14 @@ _LONG_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """The inputs of an update, as its signature and `limits` have them.
+    """The inputs of an update.
 
     Attributes:
-        names: of all inputs.
-        states: those that are variables; they come first.
-        scalars: those that must be scalars; what is neither has the shape of the variable.
-        limits: what sign scalars must have, by name.
-        foreign: scalars of a dtype of their own.
+        names: names of all inputs.
+        states: the variables, which are the first inputs.
+        scalars: the scalars; all other inputs have the shape of the variable.
+        limits: required signs of scalars, by name.
+        foreign: scalars with their own dtype.
     """
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ class Operands:
         )
 
     def check(self, arrays: Sequence[Array], attrs: Attrs) -> None:
-        """Raise InvalidArgumentError unless dtypes agree, scalars are scalars, and all else has the shape of the variable."""
+        """Raise InvalidArgumentError unless dtypes agree, scalars are scalars, and other inputs have the first one's shape."""
         first = arrays[0]
         for k, array in enumerate(arrays):
             name = self.names[k]
@@ -121,14 +121,14 @@ class Operands:
             )
 
     def limit_of(self, name: str, attrs: Attrs) -> Limit | None:
-        """The limit of a scalar; a rate that is multiplied, not divided by, may be zero."""
+        """Return the limit of a scalar; a rate that is a factor, not a divisor, may be zero."""
         limit = self.limits.get(name)
         if limit == "positive" and attrs.get("multiply_linear_by_lr"):
             return "non-negative"
         return limit
 
     def fit(self, inputs: Sequence[Spec]) -> bool:
-        """Whether the operands are as `check` wants them, but for limits; if not, the reference kernel says what is wrong."""
+        """Return whether the operands satisfy `check` but for limits; otherwise the reference kernel raises the error."""
         first = inputs[0]
         return all(
             (k in self.foreign or spec.dtype == first.dtype)
@@ -137,7 +137,7 @@ class Operands:
         )
 
     def limit_rows(self, inputs: Sequence[Spec], attrs: Attrs) -> list[Launch]:
-        """Launches that fail with status 1 if a scalar is beyond its limit."""
+        """Return launches that fail with status 1 if a scalar violates its limit."""
         rows = []
         for k, name in enumerate(self.names):
             limit = self.limit_of(name, attrs)
@@ -148,7 +148,7 @@ class Operands:
 
 
 def for_resources(signature: str) -> str:
-    """The signature of an op on references as that of its twin on resource handles."""
+    """Return the signature of the op on resource handles for that of the op on references."""
     twin = signature.replace(":Ref(T)", ":resource").replace("(out:resource)", "()")
     return f"Resource{twin} {{stateful}}"
 
@@ -162,7 +162,7 @@ def register_twins(
     states: tuple[int, ...],
     references: bool,
 ) -> None:
-    """Register an update and its twin on resources; `shape` and `kernel` receive `is_ref`.
+    """Register an update on references and its counterpart on resources; `shape` and `kernel` receive `is_ref`.
 
     Args:
         references: whether TensorFlow has the op on references as well.
@@ -189,14 +189,14 @@ def update(
     limits: Mapping[str, Limit] | None = None,
     references: bool = True,
 ) -> None:
-    """Register an update of whole variables and its twin on resources.
+    """Register an update of whole variables, on references and on resources.
 
     Args:
-        signature: of the op on references; inputs `Ref(T)` are states, and come first; `grad` or `delta` has their shape, all
-            others are scalars.
-        numpy: the formula of the reference kernel.
+        signature: signature of the op on references; inputs `Ref(T)` are states and come first; `grad` or `delta` has their
+            shape, all others are scalars.
+        numpy: formula of the reference kernel.
         native: as in `launches.expression`.
-        limits: what sign scalars must have.
+        limits: required signs of scalars.
         references: whether TensorFlow has the op on references as well.
     """
     operands = Operands.of(signature, limits or {})
@@ -241,7 +241,7 @@ def _kernel(operands: Operands, formula: Formula, *, is_ref: bool) -> Reference:
 
 
 def replace(variables: Sequence[Variable], contents: Sequence[Array]) -> None:
-    """Give variables new contents, which are arrays of their own."""
+    """Assign new contents, which are new arrays, to variables."""
     for variable, content in zip(variables, contents, strict=True):
         fresh = changed(content, variable.require())
         variable.update(functools.partial(_given, fresh))
@@ -266,5 +266,5 @@ def _native(text: str | Callable[[Attrs], str], operands: Operands, dtypes: froz
 
 
 def changed(array: Any, like: Array) -> Array:
-    """A formula's result as an array of its own, in the dtype of the variable."""
+    """Return the result of a formula as a new array of the variable's dtype."""
     return np.asarray(array, like.dtype)

@@ -1,8 +1,8 @@
-"""Variable: the object a program holds for state that outlives a step, in both kinds.
+"""`Variable`: the Python object of a variable, in both kinds.
 
-`Variable(...)` makes a ReferenceVariable (VariableV2, read through a reference edge, which sees the content as of when its
-consumer runs) or a ResourceVariable (VarHandleOp, every use a read of its own). Which, is said by `use_resource`, else by the
-current variable scope, else by `enable_resource_variables`.
+`Variable(...)` creates a ReferenceVariable (VariableV2, read through a reference edge, which has the content at the time when
+its consumer runs) or a ResourceVariable (VarHandleOp, with a read op for each use). `use_resource` selects the kind, else the
+current variable scope, else `enable_resource_variables`.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from aioexec.shapes import Dims, TensorShape
 class Variable(Operators[Tensor]):
     """State kept in the session, with an initial value that its `initializer` assigns.
 
-    Used as a tensor it is its content; `assign` and its kin make nodes that change it.
+    Used as a tensor, it is its content; `assign` and the like add nodes that change it.
 
     Args:
-        initial_value: a tensor or what converts to one, or a function without arguments that returns it.
-        trainable: whether optimizers change it by default.
-        collections: where it is listed; GLOBAL_VARIABLES by default.
-        validate_shape: False lets it take values of any shape.
-        caching_device: the device of a copy that reads of it use.
-        name: made unique; "Variable" by default.
-        dtype: what to convert the initial value to.
-        constraint: projection an optimizer applies after its update.
-        use_resource: the kind; see the module.
-        shape: of a resource variable, if it may take values of other shapes than the initial one's.
+        initial_value: a value that converts to a tensor, or a function without arguments that returns it.
+        trainable: whether optimizers update it by default.
+        collections: collections to add it to; GLOBAL_VARIABLES by default.
+        validate_shape: False allows values of any shape.
+        caching_device: device of a copy that reads use.
+        name: name, made unique; "Variable" by default.
+        dtype: dtype to convert the initial value to.
+        constraint: projection that an optimizer applies after its update.
+        use_resource: the kind; see the module docstring.
+        shape: shape of a resource variable, if it may change within it.
 
     Raises:
-        GraphValueError: no initial value, or one of unknown shape.
+        GraphValueError: there is no initial value, or its shape is unknown.
     """
 
     def __new__(cls, *args: Any, use_resource: bool | None = None, **kwargs: Any) -> Variable:
@@ -113,15 +113,15 @@ class Variable(Operators[Tensor]):
             wanted.append(GraphKeys.TRAINABLE_VARIABLES)
         graph.add_to_collections(wanted, self)
 
-    # What the kinds do in their own way
+    # Implemented by each kind
 
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
-    _initial_value: Tensor | None = None  # None if it was imported without one
+    _initial_value: Tensor | None = None  # None for an imported variable without one
     _initializer: Operation
     _tensor: Tensor  # the reference, or the handle
-    _element: Tensor  # the read that fetching and evaluating means
-    _snapshot: Tensor  # the read that others may share, which a VariableDef names
+    _element: Tensor  # the read op for fetches and evaluation
+    _snapshot: Tensor  # the shared read op, which a VariableDef names
 
     def _make(
         self,
@@ -131,19 +131,19 @@ class Variable(Operators[Tensor]):
         scope: str,
         caching: contextlib.AbstractContextManager[None] | None,
     ) -> None:
-        """Make the nodes; `scope` is the name of the variable with a slash."""
+        """Add the nodes; `scope` is the name of the variable with a slash."""
         raise NotImplementedError
 
     def _take_snapshot(self, snapshot: Tensor | None) -> None:
-        """Set what reads it, of an imported variable."""
+        """Set the read op of an imported variable."""
         raise NotImplementedError
 
     def value(self) -> Tensor:
-        """The content as a tensor, as of when the read runs; a cached or shared read may do."""
+        """Return the content as a tensor at the time of the read, which may be cached or shared."""
         raise NotImplementedError
 
     def read_value(self) -> Tensor:
-        """The content as a tensor, by a read of its own: it sees what the control dependencies in force have done."""
+        """Return the content by a new read op, which follows the current control dependencies."""
         raise NotImplementedError
 
     def assign(
@@ -152,7 +152,7 @@ class Variable(Operators[Tensor]):
         """Replace the content.
 
         Args:
-            read_value: return something that stands for the new content; otherwise the operation.
+            read_value: return an object that reads the new content; otherwise the operation.
         """
         raise NotImplementedError
 
@@ -169,7 +169,7 @@ class Variable(Operators[Tensor]):
         raise NotImplementedError
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """Whether it has content."""
+        """Return whether the variable is initialised."""
         return state.is_variable_initialized(self, name=name)
 
     def _as_tensor(self, dtype: DType | None, as_ref: bool) -> Tensor:
@@ -182,20 +182,20 @@ class Variable(Operators[Tensor]):
     def _ref(self) -> Tensor:
         raise NotImplementedError
 
-    # What they share
+    # Shared by both kinds
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The variable as a VariableDef; None if it is not in `export_scope`, which is taken off names."""
+        """Return the variable as a VariableDef without the prefix `export_scope`; None if it is not in that scope."""
         return variable_defs.to_proto(self, export_scope)
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
-        """The variable a VariableDef describes, of nodes that are in the default graph."""
+        """Create a variable from a VariableDef; its nodes must be in the default graph."""
         return Variable(variable_def=variable_def, import_scope=import_scope)
 
     SaveSliceInfo = save_slices.SaveSliceInfo
     slice_info: save_slices.SaveSliceInfo | None = None
-    """Set where the variable is a part of another."""
+    """Set for a variable that is a partition of another."""
 
     def _set_save_slice_info(self, save_slice_info: save_slices.SaveSliceInfo) -> None:
         self.slice_info = save_slice_info
@@ -225,7 +225,7 @@ class Variable(Operators[Tensor]):
 
     @property
     def dims(self) -> Dims:
-        """The static shape as a plain tuple."""
+        """The static shape as a tuple."""
         return self._element.dims
 
     @property
@@ -236,7 +236,7 @@ class Variable(Operators[Tensor]):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge what is known of the shape with `shape`."""
+        """Merge `shape` into the static shape."""
         self._element.set_shape(shape)
 
     @property
@@ -253,7 +253,7 @@ class Variable(Operators[Tensor]):
         return self._initializer
 
     def initialize_by(self, initial_value: Tensor, initializer: Operation) -> None:
-        """Take another initial value, and the operation that assigns it."""
+        """Replace the initial value, and the operation that assigns it."""
         self._initial_value, self._initializer = initial_value, initializer
 
     @property
@@ -261,17 +261,17 @@ class Variable(Operators[Tensor]):
         return self._initial_value
 
     def initialized_value(self) -> Tensor:
-        """What the variable holds once initialized, for use in initial values of others: the initial value."""
+        """Return the initial value, for use in initial values of other variables."""
         if self._initial_value is None:
             raise GraphValueError(f"variable {self.name!r} was imported without its initial value")
         return self._initial_value
 
     def eval(self, session: Any = None) -> Any:
-        """Its content in `session` or the default session; an awaitable."""
+        """Return the content in `session` or the default session; an awaitable."""
         return EVALUATORS["eval"](self._element, None, session)
 
     def load(self, value: Any, session: Any = None) -> Any:
-        """Give it a value from outside of the graph, in `session` or the default session; an awaitable."""
+        """Assign a value from outside of the graph in `session` or the default session; an awaitable."""
         return EVALUATORS["run"](self._initializer, {self._initializer.inputs[1]: value}, session)
 
     def scatter_update(
@@ -296,7 +296,7 @@ class Variable(Operators[Tensor]):
         return scatter_updates.scatter_sub(self, slices.indices, slices.values, use_locking, name)
 
     def count_up_to(self, limit: int) -> Tensor:
-        """Add 1; what it was before. An OutOfRangeError once it has reached the limit."""
+        """Increment the variable and return its previous value; OutOfRangeError once it has reached the limit."""
         return counting.count_up_to(self, limit)
 
     def _as_graph_element(self) -> Tensor:
@@ -313,7 +313,7 @@ class Variable(Operators[Tensor]):
 
 
 class ReferenceVariable(Variable):
-    """A variable of the first kind: VariableV2, assigned and read through a reference edge."""
+    """A variable as VariableV2, assigned and read through a reference edge."""
 
     def _make(
         self,
@@ -364,7 +364,7 @@ class ReferenceVariable(Variable):
 
 
 class ResourceVariable(Variable):
-    """A variable of the second kind: VarHandleOp; each use is a ReadVariableOp, ordered by control dependencies."""
+    """A variable as VarHandleOp; each use is a ReadVariableOp, ordered by control dependencies."""
 
     _cached: Tensor | None = None
     _update: Operation | None = None
@@ -403,7 +403,7 @@ class ResourceVariable(Variable):
             self._cached = snapshot
 
     def _read(self) -> Tensor:
-        """A read, behind the update this object came from, if any."""
+        """Add a read op, which follows the update that returned this object, if any."""
         after = (
             contextlib.nullcontext()
             if self._update is None
@@ -418,7 +418,7 @@ class ResourceVariable(Variable):
 
     @property
     def handle(self) -> Tensor:
-        """The handle by which operations know it."""
+        """The resource handle."""
         return self._tensor
 
     @property
@@ -437,11 +437,11 @@ class ResourceVariable(Variable):
         return apply_op("Identity", value)
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
-        """Rows of the content, without a snapshot of the whole."""
+        """Return rows of the content without reading the whole."""
         return scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=name or "Gather")
 
     def after(self, update: Operation) -> ResourceVariable:
-        """This variable as of `update`: what is read of it waits for that."""
+        """Return an object for this variable whose reads follow `update`."""
         updated = copy.copy(self)
         updated._update = update
         updated._cached = None

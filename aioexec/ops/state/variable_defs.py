@@ -1,7 +1,7 @@
-"""Variables as VariableDefs, by which collections of a MetaGraphDef hold them, and back: the nodes are there already.
+"""VariableDef protos of variables, as the collections of a MetaGraphDef hold them.
 
-What a variable of either kind is made of has a name in the graph: the reference or handle, the initial value, the assignment of
-it, the tensor that reads it.
+A VariableDef names the nodes of a variable of either kind: reference or handle, initial value, its assignment, and the read
+op.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLLECTIONS: Final = (
     GraphKeys.GLOBAL_STEP,
     GraphKeys.METRIC_VARIABLES,
 )
-"""Those whose items are variables."""
+"""The collections whose items are variables."""
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import VariableDef
@@ -52,16 +52,16 @@ class Variable(Protocol):
 
 
 def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef | None:
-    """A variable as a VariableDef.
+    """Return a variable as a VariableDef.
 
     Args:
-        export_scope: the scope to take off names; a variable that is not in it has none.
+        export_scope: the prefix to remove from names; a variable without it yields None.
     """
     from aioexec.formats.protos import VariableDef
 
     if not is_in_scope(variable.name, export_scope):
         return None
-    synchronization: Any = variable.synchronization.value  # an int; messages take it as their enum
+    synchronization: Any = variable.synchronization.value  # an int; the proto accepts it as its enum
     aggregation: Any = variable.aggregation.value
     proto = VariableDef(
         variable_name=strip_name_scope(variable.name, export_scope),
@@ -85,10 +85,10 @@ def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef
 
 
 def is_of_resource(variable_def: Any) -> bool:
-    """Whether a VariableDef is that of a resource variable.
+    """Return whether a VariableDef describes a resource variable.
 
     Raises:
-        GraphTypeError: it is no VariableDef.
+        GraphTypeError: the argument is not a VariableDef.
     """
     from aioexec.formats.protos import VariableDef
 
@@ -98,11 +98,11 @@ def is_of_resource(variable_def: Any) -> bool:
 
 
 def fill(variable: Variable, proto: VariableDef, import_scope: str | None) -> None:
-    """Make a variable the one a VariableDef describes, of the nodes of the default graph.
+    """Initialise a Python object from a VariableDef, whose nodes are in the default graph.
 
     Raises:
-        UnknownNameError: a node it names is not there.
-        GraphValueError: the node it names holds no variable.
+        UnknownNameError: the graph has no node of that name.
+        GraphValueError: the node is not a variable.
     """
     graph = get_default_graph()
 
@@ -132,7 +132,7 @@ def fill(variable: Variable, proto: VariableDef, import_scope: str | None) -> No
 
 
 def known_is_initialized(handle: Tensor) -> Tensor:
-    """The node that says whether a resource variable has content; made if there is none."""
+    """Return the op that checks whether a resource variable is initialised, adding it if necessary."""
     for op in handle.consumers():
         if op.type == "VarIsInitializedOp":
             return op.outputs[0]

@@ -1,4 +1,4 @@
-"""Reading parts of resource variables: rows, and slices at coordinates, without a snapshot of the whole."""
+"""ResourceGather and ResourceGatherNd: read rows or slices of resource variables without copying the whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from aioexec.shapes import Dims
 
 ALL = frozenset({"float32", "float64", "int32", "int64", "bool"})
 SAME_WIDTH = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
-"""The dtype values are moved as: only its width matters."""
+"""The dtype as which elements are moved: only the width matters."""
 
 
 def check_indices(indices: Array, rows: int) -> None:
@@ -48,7 +48,7 @@ def check_indices(indices: Array, rows: int) -> None:
 
 
 def content_of(context: KernelContext) -> Callable[[Variable], Array]:
-    """The content of a variable that must have the dtype of the output."""
+    """Return the content of a variable, which must have the dtype of the output."""
     dtype = context.output_dtypes[0]
 
     def content(variable: Variable) -> Array:
@@ -106,7 +106,7 @@ def _bind_gather(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 
 
 def _gather_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """The gradient of the variable's rows: slices, so that nothing of the variable's size is made."""
+    """Return the gradient as IndexedSlices, without allocating the size of the variable."""
     handle, indices = op.inputs
     if op.attrs["batch_dims"]:
         raise GraphValueError(f"gradient of {op.name!r}: batch_dims must be 0, got {op.attrs['batch_dims']}")
@@ -160,7 +160,7 @@ def _slices_at(params: Array, indices: Array) -> Array:
 
 
 def _repeated(params: Array, indices: Array) -> Array:
-    """No coordinates: the whole, for each index."""
+    """Coordinates of length 0: repeat the whole for each index."""
     return np.broadcast_to(params, (*indices.shape[:-1], *params.shape))
 
 
@@ -195,10 +195,10 @@ register(
 
 
 def resource_gather(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """Rows of a resource variable."""
+    """Return rows of a resource variable."""
     return apply_op("ResourceGather", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
 
 
 def resource_gather_nd(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """The slices of a resource variable at the coordinates that lie along the last dimension of `indices`."""
+    """Return the slices of a resource variable at the coordinates in the last dimension of `indices`."""
     return apply_op("ResourceGatherNd", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)

@@ -1,7 +1,7 @@
-"""What kinds of variables there are: in reference or resource, and how copies of one on several devices would be kept alike.
+"""The kinds of variables: reference or resource; and the modes of replicated variables.
 
-The default between the first two is set by the variable scope, else by one setting of the process. The
-others are kept for programs and MetaGraphs that name them: there is one copy of a variable here.
+The variable scope selects the kind, else a process-wide default. Synchronisation and aggregation modes are accepted for
+programs and MetaGraphs that name them; a variable has one copy here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aioexec.errors import GraphValueError
 from aioexec.graph.graph import get_default_graph
 
 VARIABLE_SCOPES: Final = ("__varscope",)
-"""The collection that holds the current variable scope of a graph, as its only value."""
+"""The collection whose single value is the current variable scope of a graph."""
 
 
 @dataclass(slots=True)
@@ -27,12 +27,12 @@ _defaults = _Defaults()
 
 
 def enable_resource_variables() -> None:
-    """Make resource variables where nothing else is said."""
+    """Make resource variables the default."""
     _defaults.use_resource = True
 
 
 def disable_resource_variables() -> None:
-    """Make reference variables where nothing else is said, as it is at the start."""
+    """Make reference variables the default, as initially."""
     _defaults.use_resource = False
 
 
@@ -48,7 +48,7 @@ def choose_resource(use_resource: bool | None) -> bool:
 
 
 class VariableSynchronization(enum.Enum):
-    """When copies of a variable are made alike."""
+    """When the copies of a replicated variable are synchronised."""
 
     AUTO = 0
     NONE = 1
@@ -57,7 +57,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """What becomes of updates of several copies of a variable."""
+    """How updates of the copies of a replicated variable are aggregated."""
 
     NONE = 0
     SUM = 1
@@ -77,10 +77,10 @@ def check_variable_arguments(name: str | None, initial_value: Any, collections: 
 def checked_copies(
     synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
 ) -> tuple[VariableSynchronization, VariableAggregation, bool]:
-    """What was said of copies of a variable, or its default; and whether the variable is trainable.
+    """Return the modes of a replicated variable or their defaults, and whether the variable is trainable.
 
     Raises:
-        GraphValueError: a mode there is not.
+        GraphValueError: a mode is unknown.
     """
     synchronized = _mode(VariableSynchronization, synchronization, "synchronization", name)
     aggregated = _mode(VariableAggregation, aggregation, "aggregation", name)

@@ -1,7 +1,7 @@
-"""Variable nodes, reads and assignments, in both kinds: references (VariableV2, Assign) and resources (VarHandleOp).
+"""Ops of variables: creation, reads and assignments, as references (VariableV2, Assign) and as resources (VarHandleOp).
 
-Both kinds of node make the same object, `resources.variable.Variable`: a reference edge carries it, and so does a resource
-handle. The engine knows these ops by their roles: it lays reads out as aliases and writes into the variable's next buffer.
+Both kinds of ops create a `resources.variable.Variable`, which is carried by reference edges and resource handles. The engine
+recognises these ops by role: reads become aliases, and writes go to the variable's next buffer.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from aioexec.shapes import Dims
 
 ALL = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
-# Making a variable
+# Creation
 
 
 def _made(context: KernelContext) -> Compute:
-    """The variable of that name in the session's container; made where it is first asked for."""
+    """Return the variable of that name in the session's container, creating it at first use."""
     attrs = context.attrs
     dims: Dims = attrs["shape"]
     name = attrs["shared_name"] or context.node_name
@@ -65,7 +65,7 @@ def _declared_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _old_declared_shape(context: ShapeContext) -> Sequence[Dims]:
-    """The first version of the op meant by a scalar shape that nothing is known."""
+    """Return the declared shape: for the op of version 1, a scalar shape means unknown."""
     return [context.attrs["shape"] or None]
 
 
@@ -159,7 +159,7 @@ def _destroyed(context: KernelContext) -> Compute:
     ignore: bool = context.attrs["ignore_lookup_error"]
 
     def destroy(variable: Variable) -> None:
-        """Forget the content. Plans hold on to the variable itself: the next assignment begins its second life."""
+        """Free the content. Plans keep the variable itself, and a later assignment initialises it again."""
         if not variable.is_initialized and not ignore:
             raise NotFoundError(f"Resource {variable.name!r} does not exist")
         variable.buffer = variable.spare = None
@@ -320,7 +320,7 @@ for _name, _ufunc, _sign in (("AssignAdd", np.add, "+"), ("AssignSub", np.subtra
 def variable_op_v2(
     shape: Any, dtype: Any, name: str = "Variable", container: str = "", shared_name: str = ""
 ) -> Tensor:
-    """A reference to a variable of `shape` (None: not known) and `dtype`; it has no content until it is assigned."""
+    """Return a reference to a variable of `shape` (None: unknown) and `dtype`, which is uninitialised until it is assigned."""
     return _variable_op("VariableV2", shape, dtype, name, container, shared_name)
 
 
@@ -332,7 +332,7 @@ def variable_op(
     container: str = "",
     shared_name: str = "",
 ) -> Tensor:
-    """The first version of `variable_op_v2`."""
+    """`variable_op_v2` by the op of version 1."""
     tensor = _variable_op("Variable", shape, dtype, name, container, shared_name)
     if set_shape:
         tensor.set_shape(shape)
@@ -352,7 +352,7 @@ def _variable_op(op_type: str, shape: Any, dtype: Any, name: str, container: str
 def var_handle_op(
     dtype: Any, shape: Any, container: str = "", shared_name: str = "", name: str | None = None
 ) -> Tensor:
-    """The handle of a resource variable of `shape` and `dtype`."""
+    """Return the handle of a resource variable of `shape` and `dtype`."""
     attrs = {
         "shape": shapes.TensorShape(shape).plain,
         "dtype": dtypes.as_dtype(dtype).base_dtype,
@@ -364,7 +364,7 @@ def var_handle_op(
 
 
 def read_variable_op(resource: Tensor, dtype: Any, name: str | None = None) -> Tensor:
-    """The content of a resource variable, as of when the node runs."""
+    """Return the content of a resource variable at the time of the read."""
     return apply_op("ReadVariableOp", resource, dtype=dtypes.as_dtype(dtype), name=name)
 
 
@@ -374,7 +374,8 @@ def assign_variable_op(
     """Replace the content of a resource variable.
 
     Args:
-        validate_shape: whether the value must have the shape of the variable; otherwise it takes the value's.
+        validate_shape: whether the value must have the shape of the variable; otherwise the variable takes the shape of the
+            value.
     """
     return _resource_update("AssignVariableOp", resource, value, name, validate_shape=validate_shape)
 
@@ -394,7 +395,7 @@ def _resource_update(op_type: str, resource: Tensor, value: Any, name: str | Non
 
 
 def handle_dtype(resource: Tensor) -> Any:
-    """The dtype of the variable behind a handle; None if the node that makes it is out of sight."""
+    """Return the dtype of the variable of a handle, found through Identity ops; None if that is not possible."""
     op = resource.op
     while op.row.role is Role.IDENTITY and len(op.inputs) == 1:
         op = op.inputs[0].op
@@ -402,19 +403,19 @@ def handle_dtype(resource: Tensor) -> Any:
 
 
 def var_is_initialized_op(resource: Tensor, name: str | None = None) -> Tensor:
-    """Whether a resource variable has content."""
+    """Return whether a resource variable is initialised."""
     return apply_op("VarIsInitializedOp", resource, name=name)
 
 
 def variable_shape(handle: Tensor, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
-    """The shape of the content of a resource variable."""
+    """Return the shape of a resource variable."""
     return apply_op("VariableShape", handle, out_type=out_type, name=name)
 
 
 def destroy_resource_op(
     resource: Tensor, ignore_lookup_error: bool = True, name: str | None = None
 ) -> Operation:
-    """Forget the content of a resource variable."""
+    """Free the content of a resource variable."""
     return apply_no_output_op(
         "DestroyResourceOp", resource, ignore_lookup_error=ignore_lookup_error, name=name
     )

@@ -1,4 +1,4 @@
-"""Variable scopes: names, sharing and defaults for the variables that `get_variable` makes."""
+"""Variable scopes: names, sharing and defaults of the variables that `get_variable` creates."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Getter = Callable[..., Any]
 
 
 def no_regularizer(variable: Any) -> None:
-    """A regularizer that does nothing, where the one of the scope is not wanted."""
+    """A regularizer without effect, to override that of the scope."""
 
 
 class VariableScope:
-    """Name and defaults for new variables; `reuse` is False, True or AUTO_REUSE.
+    """The name prefix and defaults of variables; `reuse` is False, True or AUTO_REUSE.
 
-    A scope inherits from the one around it when it is entered; setters change it for what comes after.
+    A scope inherits from the enclosing scope when it is entered; setters affect later calls.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class VariableScope:
         self.constraint = constraint
 
     def reuse_variables(self) -> None:
-        """From now on, variables must exist."""
+        """From now on, `get_variable` only returns existing variables."""
         self.reuse = True
 
     def set_initializer(self, initializer: Any) -> None:
@@ -86,7 +86,7 @@ class VariableScope:
         self.constraint = constraint
 
     def get_collection(self, name: Any) -> list[Any]:
-        """The values of a collection whose names lie in this scope."""
+        """Return the values of a collection whose names are in this scope."""
         return get_default_graph().get_collection(name, f"{self.name}/" if self.name else None)
 
     def trainable_variables(self) -> list[Any]:
@@ -117,7 +117,7 @@ class VariableScope:
         synchronization: Any = None,
         aggregation: Any = None,
     ) -> Any:
-        """The variable of this name in the scope; see `get_variable`."""
+        """Get or create a variable in this scope; see `get_variable`."""
         if dtype is not None and initializer is not None and not callable(initializer):
             initializer = _in_dtype(name, initializer, dtypes.as_dtype(dtype).base_dtype)
         arguments = {
@@ -144,7 +144,7 @@ class VariableScope:
             return _get(**arguments)
 
     def inner(self, name: str, reuse: Any, name_scope: str, **changes: Any) -> VariableScope:
-        """A scope that has everything from this one but what is given and not None."""
+        """Return a copy of this scope with the arguments that are not None replaced."""
         kept = {key: getattr(self, key) if value is None else value for key, value in changes.items()}
         getter = changes.get("custom_getter")
         if getter is not None and self.custom_getter is not None:
@@ -153,7 +153,7 @@ class VariableScope:
 
 
 def _in_dtype(name: str, value: Any, dtype: dtypes.DType) -> Any:
-    """An initial value in the dtype asked for."""
+    """Return an initial value after checking its dtype."""
     if not isinstance(value, Tensor | Variable):
         return dtypes.to_array(value, dtype)
     if value.dtype.base_dtype != dtype:
@@ -164,7 +164,7 @@ def _in_dtype(name: str, value: Any, dtype: dtypes.DType) -> Any:
 
 
 def _nested(inner: Getter, outer: Getter) -> Getter:
-    """A getter that has `inner` call `outer` where it would get the variable."""
+    """Return a getter that calls `inner`, whose own getter is `outer`."""
 
     def getter(get: Getter, *args: Any, **kwargs: Any) -> Any:
         return inner(functools.partial(outer, get), *args, **kwargs)
@@ -190,7 +190,7 @@ def _get(
     aggregation: Any = None,
     **ignored: Any,
 ) -> Any:
-    """What a custom getter gets to call: the variable itself."""
+    """The getter that custom getters call: gets the variable itself."""
     dtype = dtypes.as_dtype(dtype).base_dtype
     request = Request(
         name,
@@ -238,18 +238,19 @@ def get_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Any:
-    """The variable of this name in the current variable scope: made, or found again where the scope reuses.
+    """Get or create a variable in the current variable scope.
 
     Args:
-        shape: fully defined for a new variable, unless the initializer is a value or a function without arguments.
-        partitioner: says in how many parts along which dimension to keep it; the result is a PartitionedVariable.
+        shape: shape of the variable, fully defined unless the initializer is a value or a function without arguments.
+        partitioner: function that returns the number of partitions along each dimension; the result is a PartitionedVariable.
         initializer: an initializer or its class, a value, or a function; by default that of the scope, else Glorot's
             uniform for floating dtypes and zeros for others.
-        regularizer: a function of the variable; what it returns goes to the collection of regularization losses.
-        custom_getter: `custom_getter(getter, name, **the rest)` is called instead, and may call `getter`.
+        regularizer: a function of the variable, whose result is added to the collection of regularization losses.
+        custom_getter: `custom_getter(getter, name, **kwargs)` is called instead, and may call `getter`.
 
     Raises:
-        GraphValueError: the variable exists though it must not, does not exist though it must, or is of another shape or dtype.
+        GraphValueError: the variable exists but `reuse` is False, is missing but `reuse` is True, or has another shape or
+            dtype.
     """
     return get_variable_scope().get_variable(
         name,
@@ -280,7 +281,7 @@ def get_local_variable(
     collections: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """As `get_variable`, for a variable that is listed as local and not trainable."""
+    """As `get_variable`, for a variable in LOCAL_VARIABLES that is not trainable."""
     collections = [*(collections or ()), GraphKeys.LOCAL_VARIABLES]
     return get_variable(name, shape, dtype, initializer, regularizer, False, collections, **kwargs)
 
@@ -301,17 +302,17 @@ def variable_scope(
     constraint: Any = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
-    """Put variables under a name, with defaults for them; what is None is inherited.
+    """Open a variable scope: a name prefix and defaults for variables; None inherits.
 
     Args:
-        name_or_scope: a name below the current scope, or a scope to enter again.
-        default_name: used if `name_or_scope` is None, and made unique.
-        reuse: True: variables must exist. AUTO_REUSE: they are made where they do not exist.
+        name_or_scope: a name within the current scope, or a scope to enter again.
+        default_name: name if `name_or_scope` is None, made unique.
+        reuse: True: variables must exist. AUTO_REUSE: missing variables are created.
         auxiliary_name_scope: open a name scope as well.
 
     Raises:
-        GraphTypeError: neither name nor scope.
-        GraphValueError: reuse without a name.
+        GraphTypeError: the argument is neither a name nor a scope.
+        GraphValueError: `reuse` is given without a name.
     """
     if name_or_scope is None and default_name is None:
         raise GraphTypeError("variable_scope: name_or_scope is required if there is no default_name")
@@ -344,14 +345,14 @@ def variable_scope(
 
 
 def _name_of(name_or_scope: str | VariableScope | None, default_name: str | None) -> str:
-    """The name of the name scope that goes with a variable scope."""
+    """Return the name scope that corresponds to a variable scope."""
     if isinstance(name_or_scope, VariableScope):
         return name_or_scope.name.rpartition("/")[2]
     return (default_name or "") if name_or_scope is None else name_or_scope
 
 
 def _unique(graph: Graph, name: str) -> str:
-    """`name`, with _1, _2, … appended if a variable scope of that name was opened in the current one."""
+    """Return `name`, with _1, _2, … appended if the current scope has opened a scope of that name."""
     counts = VariableStore.of(graph).scope_counts
     outer = get_variable_scope().name
     prefix = f"{outer}/{name}" if outer else name
@@ -367,7 +368,7 @@ def _unique(graph: Graph, name: str) -> str:
 def _entered(
     graph: Graph, target: str | VariableScope, reuse: Any, name_scope: str, changes: dict[str, Any]
 ) -> Iterator[VariableScope]:
-    """Make a scope the current one; one entered again leaves the count of scopes as it was."""
+    """Make a scope the current one; re-entering restores the counts of its subscopes."""
     store, old = VariableStore.of(graph), get_variable_scope()
     counts = dict(store.scope_counts)
     if isinstance(target, VariableScope):
@@ -397,10 +398,10 @@ def create_partitioned_variables(
     name: str | None = None,
     reuse: Any = None,
 ) -> list[Any]:
-    """The parts of a new variable, divided as `slicing` says: the number of parts along each dimension.
+    """Create the partitions of a variable; `slicing` is the number of partitions along each dimension.
 
     Raises:
-        GraphValueError: shape and slicing do not fit each other.
+        GraphValueError: shape and slicing differ in length.
     """
     if len(shape) != len(slicing) or not shape:
         raise GraphValueError(

@@ -1,4 +1,4 @@
-"""The variables of a graph by name: what `get_variable` makes once and finds again."""
+"""The store of a graph's variables by name, from which `get_variable` creates and reuses them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from aioexec.shapes import Dims
 
 
 class ReuseMode(enum.Enum):
-    """How `get_variable` treats a name it has met, besides True (must exist) and False (must not)."""
+    """The third mode of `get_variable`, besides True (must exist) and False (must not exist)."""
 
     AUTO_REUSE = 1
 
 
 AUTO_REUSE: Final = ReuseMode.AUTO_REUSE
-"""Find the variable if it exists, else make it."""
+"""Reuse the variable if it exists, else create it."""
 
 _STORE: Final = ("__variable_store",)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `get_variable` was asked for, scope and defaults applied; see there."""
+    """The arguments of `get_variable` with the defaults of the scope applied."""
 
     name: str
     shape: Any
@@ -58,17 +58,17 @@ class Request:
     use_resource: bool | None
     constraint: Callable[[Any], Any] | None
     partitioner: Partitioner | None = None
-    partition_info: PartitionInfo | None = None  # of the part that is asked for
+    partition_info: PartitionInfo | None = None  # of the requested partition
     synchronization: Any = None
     aggregation: Any = None
 
 
 @dataclass(slots=True)
 class VariableStore:
-    """The variables `get_variable` has made in one graph.
+    """The variables that `get_variable` created in one graph.
 
-    `partitioned` has those in parts, whose parts are among `variables` too; `scope_counts` says how often a variable scope of
-    a name has been opened, so that default names can be made unique.
+    `partitioned` holds partitioned variables, whose partitions are in `variables` too; `scope_counts` counts how often a scope
+    of a name was opened, to make default names unique.
     """
 
     variables: dict[str, Any] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class VariableStore:
         self.scope_counts[name] = self.scope_counts.get(name, 0) + 1
 
     def close_subscopes(self, name: str) -> None:
-        """Forget the scopes below `name`: opened again, their default names start anew."""
+        """Reset the counts of scopes below `name`."""
         for other in self.scope_counts:
             if not name or other.startswith(f"{name}/"):
                 self.scope_counts[other] = 0
@@ -97,7 +97,7 @@ class VariableStore:
     # Variables
 
     def get(self, request: Request) -> Any:
-        """The variable of that name, whole or in parts, made if it is not there and may be made."""
+        """Get or create the variable of that name, partitioned if requested."""
         is_scalar = isinstance(request.shape, list | tuple) and not request.shape
         if request.partitioner is not None and not is_scalar:
             return self._get_partitioned(request)
@@ -133,9 +133,7 @@ class VariableStore:
         return variable
 
     def _get_partitioned(self, request: Request) -> PartitionedVariable:
-        request = replace(
-            request, name=request.name.rstrip("/")
-        )  # it ends so where a scope stands for the name
+        request = replace(request, name=request.name.rstrip("/"))  # a name that ends so refers to a scope
         if request.name in self.variables:
             raise GraphValueError(
                 f"A partitioner was provided, but an unpartitioned version of the variable was found: {request.name}"
@@ -165,7 +163,7 @@ class VariableStore:
         return whole
 
     def _part(self, request: Request, k: int, value: Any, info: PartitionInfo, shape: list[int]) -> Variable:
-        """Part k, of this shape; `value` is the initial content of the whole, if that is given."""
+        """Get or create partition k of this shape; `value` is the initial content of the whole variable, if given."""
         name = f"{request.name}/part_{k}"
         changes: dict[str, Any] = {"shape": shape, "partition_info": info}
         if value is not None:
@@ -180,7 +178,7 @@ class VariableStore:
 def _checked_partitioned(
     request: Request, found: PartitionedVariable, partitions: list[int] | None
 ) -> PartitionedVariable:
-    """A variable in parts that was made before; `partitions`: how it should be divided, None if nothing is said."""
+    """Return an existing partitioned variable; `partitions` is the requested partitioning, None for any."""
     if request.reuse is False:
         raise GraphValueError(
             f"Partitioned variable with name {request.name} already exists; "
@@ -240,7 +238,7 @@ def _make(request: Request, dims: Dims) -> Variable:
 
 
 def _initial_value(request: Request, dims: Dims) -> tuple[Any, DType | None]:
-    """The initial value, or a function that makes it, and the dtype to convert it to."""
+    """Return the initial value or a function that creates it, and the dtype to convert it to."""
     initializer = request.initializer
     if initializer is None:
         initializer = _default_initializer(request)
@@ -259,7 +257,7 @@ def _initial_value(request: Request, dims: Dims) -> tuple[Any, DType | None]:
 def _call(
     initializer: Callable[..., Any], sizes: list[int], dtype: DType, partition_info: PartitionInfo | None
 ) -> Any:
-    """Call an initializer the way it can be called: some take no dtype, some no partition_info either."""
+    """Call an initializer with the arguments it accepts: some take no dtype, some no partition_info."""
     try:
         parameters = inspect.signature(initializer).parameters
     except (TypeError, ValueError):
@@ -296,7 +294,7 @@ def _unknown_shape(request: Request, dims: Dims) -> GraphValueError:
 
 
 def _regularize(request: Request, variable: Any) -> None:
-    """Add what the regularizer makes of the variable to the losses."""
+    """Add the result of the regularizer for the variable to the losses."""
     if request.regularizer is None:
         return
     graph = get_default_graph()

@@ -1,1 +1,1 @@
-"""Ops on strings: joining, splitting, hashes, conversion to and from numbers, regular expressions."""
+"""Ops on strings: joining, splitting, hashing, regular expressions, conversion to and from numbers."""

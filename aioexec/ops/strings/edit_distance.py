@@ -1,4 +1,4 @@
-"""EditDistance: how many insertions, deletions and replacements lead from one sequence to another, in sparse batches."""
+"""EditDistance: the Levenshtein distance between sequences in two sparse batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.shapes import Dims
 
-_LARGEST = 1 << 30  # sequences a batch may stand for: what a shape says is only a number
+_LARGEST = 1 << 30  # upper bound for the sequences of a batch: the dense shape is not trusted
 
 
 def _shape(context: ShapeContext) -> Sequence[Dims]:
@@ -39,10 +39,10 @@ def _shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _sequences(what: str, indices: Array, values: Array, shape: Array) -> dict[tuple[int, ...], list[Any]]:
-    """The sequence at each place of the batch that has one.
+    """Return the sequence for each batch index that has one.
 
     Raises:
-        InvalidArgumentError: the parts do not fit each other.
+        InvalidArgumentError: the components are inconsistent.
     """
     if (
         indices.ndim != 2
@@ -61,7 +61,7 @@ def _sequences(what: str, indices: Array, values: Array, shape: Array) -> dict[t
 
 
 def distance(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Levenshtein's distance, a row of the table at a time."""
+    """Return the Levenshtein distance, computed by rows of the table."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         check_cancelled()
@@ -115,7 +115,7 @@ register(
 
 
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
-    """The distance of each sequence along the last dimension of two SparseTensors; `normalize` divides by truth's length.
+    """Return the distances of sequences along the last dimension of SparseTensors, if `normalize` over truth's length.
 
     Raises:
         GraphTypeError: an argument is not a SparseTensor.

@@ -1,6 +1,6 @@
-"""What ops on strings have in common: a function applied to every element, numbers read from text.
+"""Shared by ops on strings: application of functions to all elements, parsing of numbers.
 
-Strings are `bytes` in arrays of objects. NumPy's own string types drop trailing zeros, so nothing here goes through them.
+Strings are `bytes` in object arrays. NumPy's string dtypes drop trailing zero bytes and are not used.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from aioexec.graph.kernels.interruption import check_cancelled
 from aioexec.ops.common.elementwise import Array, shown
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
-# Possessive quantifiers: to try fewer digits would take time in proportion to the square of their number.
+# Possessive quantifiers: backtracking over digits would take quadratic time.
 _FLOAT = re.compile(rb"[+-]?((\d++(\.\d*+)?|\.\d++)(e[+-]?\d++)?|inf(inity)?|nan)", re.IGNORECASE)
 _HEXADECIMAL = re.compile(rb"[+-]?0x([0-9a-f]++(\.[0-9a-f]*+)?|\.[0-9a-f]++)(p[+-]?\d++)?", re.IGNORECASE)
-_SLICE = 256  # elements between two looks at the cancellation of the step
+_SLICE = 256  # elements between checks for cancellation
 _SPACE = b" \t\n\v\f\r"
 _MOST_DIGITS = 400
-"""Digits of an integer; more than any has, and few enough for Python to read."""
+"""Maximum digits of an integer: more than any dtype needs, and few enough for Python's limit."""
 
 
 def each(function: Callable[[Any], Any], value: Array, dtype: Any = np.object_) -> Array:
-    """The array of `function(element)`, in the same shape."""
+    """Return an array of `function(element)` of the same shape."""
     return array_of(_each(function, value), value.shape, dtype)
 
 
 def _each(function: Callable[[Any], Any], value: Array) -> Iterator[Any]:
-    elements = value.ravel()  # `flat` has no more than 32 dimensions
+    elements = value.ravel()  # `flat` supports at most 32 dimensions
     for first in range(0, value.size, _SLICE):
         check_cancelled()
         yield from map(function, elements[first : first + _SLICE])
 
 
 def array_of(elements: Iterable[Any], shape: tuple[int, ...], dtype: Any = np.object_) -> Array:
-    """An array of so many elements, whatever they are."""
+    """Return an object array of a given shape with these elements."""
     count = int(np.prod(shape, dtype=np.int64))
     return np.fromiter(elements, dtype, count).reshape(shape)
 
 
 def scalar_bytes(value: Array, what: str) -> bytes:
-    """The only element of a scalar.
+    """Return the element of a scalar.
 
     Raises:
-        InvalidArgumentError: it is not one.
+        InvalidArgumentError: the array is not a scalar.
     """
     if np.ndim(value) != 0:
         raise InvalidArgumentError(
@@ -59,17 +59,17 @@ def scalar_bytes(value: Array, what: str) -> bytes:
 
 
 def bytes_of(attr: str | bytes) -> bytes:
-    """A string attribute, which is held as bytes where it is not UTF-8."""
+    """Return a string attribute as bytes; attributes that are not UTF-8 are bytes already."""
     return attr if isinstance(attr, bytes) else attr.encode()
 
 
 def text_of(value: bytes) -> str:
-    """Bytes in a message."""
+    """Decode bytes for a message."""
     return value.decode("utf-8", "replace")
 
 
 def number_parser(dtype: DType) -> Callable[[bytes], Any]:
-    """From a text, spaces around it, to a number of the dtype; raises ValueError if it is none."""
+    """Return a parser of numbers of a dtype, which accepts surrounding spaces and raises ValueError."""
     if not dtype.is_integer:
         return _float
     limits = np.iinfo(dtype.numpy)
@@ -100,7 +100,7 @@ def _float(text: bytes) -> float:
 
 
 def parsed_array(numbers: Iterable[Any], shape: tuple[int, ...], dtype: DType) -> Array:
-    """Numbers of `number_parser` as an array of the dtype; what is beyond a float32 is infinite."""
+    """Return parsed numbers as an array; values beyond float32 become infinite."""
     if dtype is dt.float32:
         with np.errstate(over="ignore"):
             return array_of(numbers, shape, np.float64).astype(np.float32)

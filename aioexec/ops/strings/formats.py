@@ -1,4 +1,4 @@
-"""Values as text for people: StringFormat, and PrintV2, which shows it."""
+"""StringFormat and PrintV2: tensors as readable text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("aioexec")
 
 
 def shown_value(value: Any, ends: int) -> str:
-    """An array in brackets, a line a row: of each dimension so many elements from either end, all if negative."""
+    """Format an array, a line per row, with `summarize` elements at either end of each dimension (all if negative)."""
     array = np.asarray(value)
     if array.ndim == 0:
         return _element(array[()])
@@ -136,7 +136,7 @@ register(
 def string_format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
-    """A template with the values of tensors in place of its placeholders; of long ones only `summarize` at either end."""
+    """Replace the placeholders of a template by tensors, showing `summarize` elements at either end of each dimension."""
     values = inputs if isinstance(inputs, list | tuple) else [inputs]
     return apply_op(
         "StringFormat",
@@ -149,7 +149,7 @@ def string_format(
 
 
 def print(*inputs: Any, **options: Any) -> Operation:
-    """An operation that shows values, with spaces between them; strings as they are, tensors as `string_format` does.
+    """Return an operation that prints values separated by spaces: strings as they are, tensors as `string_format` does.
 
     Args:
         options: `output_stream` (sys.stderr, sys.stdout, or a name: "stdout", "stderr", "log(info)", "file://..."),

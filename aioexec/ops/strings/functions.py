@@ -12,11 +12,11 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.array.filling import range_
 from aioexec.ops.common.elementwise import op_scope
-from aioexec.ops.strings import string_ops as strings  # noqa: F401  (its rows)
+from aioexec.ops.strings import string_ops as strings  # noqa: F401  (registers ops)
 
 
 def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
-    """Strings joined element by element; scalars go with each."""
+    """Join strings element-wise; scalars broadcast."""
     return apply_op("StringJoin", list(inputs), separator=separator, name=name)
 
 
@@ -28,7 +28,7 @@ def string_split(
     result_type: str = "SparseTensor",
     name: str | None = None,
 ) -> SparseTensor:
-    """The pieces of each string of a vector, as rows of a sparse matrix; each byte of `sep` divides them."""
+    """Split each string of a vector at every byte of `sep`; return the pieces as rows of a sparse matrix."""
     by = delimiter if delimiter is not None else " " if sep is None else sep
     indices, values, shape = apply_tuple_op("StringSplit", source, by, skip_empty=skip_empty, name=name)
     return SparseTensor(indices, values, shape)
@@ -42,7 +42,7 @@ def string_split_v2(
     source: Any = None,
     name: str | None = None,
 ) -> SparseTensor:
-    """The pieces of each string of a vector as Python's `split` makes them, as rows of a sparse matrix."""
+    """Split each string of a vector as Python's `split` does; return the pieces as rows of a sparse matrix."""
     value = source if input is None else input
     by = "" if sep is None else sep
     indices, values, shape = apply_tuple_op("StringSplitV2", value, by, maxsplit=maxsplit, name=name)
@@ -50,29 +50,29 @@ def string_split_v2(
 
 
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """Parts of strings: from `pos`, counted from the end if negative, `len` units."""
+    """Return substrings of `len` units from `pos` on, counted from the end if negative."""
     dtype = next((value.dtype for value in (pos, len) if isinstance(value, Tensor)), as_dtype("int32"))
     parts = [convert_to_tensor(value, dtype) for value in (pos, len)]
     return apply_op("Substr", input, *parts, unit=unit, name=name)
 
 
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """How many bytes or characters strings have."""
+    """Return the length of strings in bytes or characters."""
     return apply_op("StringLength", input, unit=unit, name=name)
 
 
 def string_strip(input: Any, name: str | None = None) -> Tensor:
-    """Strings without the spaces around them."""
+    """Strip leading and trailing whitespace."""
     return apply_op("StringStrip", input, name=name)
 
 
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
-    """Strings in small letters: those of ASCII, or with "utf-8" all."""
+    """Convert to lower case: ASCII letters, or with "utf-8" all letters."""
     return apply_op("StringLower", input, encoding=encoding, name=name)
 
 
 def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
-    """Strings in capital letters: those of ASCII, or with "utf-8" all."""
+    """Convert to upper case: ASCII letters, or with "utf-8" all letters."""
     return apply_op("StringUpper", input, encoding=encoding, name=name)
 
 
@@ -85,7 +85,7 @@ def reduce_join(
     reduction_indices: Any = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Strings joined along axes, in the order in which these are given; along all if none are."""
+    """Join strings along axes in the given order; by default along all."""
     keeps = bool(keep_dims if keepdims is None else keepdims)
     axes = reduction_indices if axis is None else axis
     with op_scope(name, "ReduceJoin", inputs, axes) as scope:
@@ -100,15 +100,15 @@ def reduce_join(
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """The strings of each segment joined, in the order they come."""
+    """Join the strings of each segment in order."""
     return apply_op("UnsortedSegmentJoin", inputs, segment_ids, num_segments, separator=separator, name=name)
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
-    """Strings in the alphabet of base 64 that URLs take; filled up with "=" if asked for."""
+    """Encode strings in URL-safe base64; `pad` appends "="."""
     return apply_op("EncodeBase64", input, pad=pad, name=name)
 
 
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
-    """The strings that `encode_base64` encoded."""
+    """Decode the result of `encode_base64`."""
     return apply_op("DecodeBase64", input, name=name)

@@ -1,6 +1,6 @@
-"""Hashes of strings that files and other machines agree on: FarmHash's fingerprint and SipHash.
+"""Portable hashes of strings: FarmHash's Fingerprint64 and SipHash-2-4.
 
-Both are defined on machine words: what Python computes without bound is cut to 64 bits.
+Both are defined on 64-bit words; Python's unbounded integers are masked accordingly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _mixed(value: int) -> int:
 
 
 def fingerprint64(data: bytes) -> int:
-    """FarmHash's Fingerprint64."""
+    """Return FarmHash's Fingerprint64."""
     if len(data) <= 16:
         return _farm_to_16(data)
     if len(data) <= 32:
@@ -88,7 +88,7 @@ def _farm_to_64(data: bytes) -> int:
 
 
 def _seeded(data: bytes, place: int, a: int, b: int) -> tuple[int, int]:
-    """Two words of state after 32 bytes."""
+    """Return two words of state after 32 bytes (WeakHashLen32WithSeeds)."""
     w, x, y, z = (_at(data, place + offset) for offset in (0, 8, 16, 24))
     a = a + w & _WORD
     b = _rotated(b + a + z, 21)
@@ -136,7 +136,7 @@ def _farm_long(data: bytes) -> int:
 
 
 def siphash(key: tuple[int, int], data: bytes) -> int:
-    """SipHash-2-4 with a key of two words."""
+    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) with a key of two words."""
     low, high = (word & _WORD for word in key)
     state = (
         low ^ 0x736F6D6570736575,

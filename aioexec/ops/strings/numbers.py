@@ -1,4 +1,4 @@
-"""Between strings and numbers: StringToNumber, AsString, and buckets by hash."""
+"""StringToNumber, AsString, and hash buckets of strings."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _MOST_WIDTH = 1 << 16
 
 
 def _format(dtype: DType, attrs: Attrs) -> str:
-    """The format of C's printf for a number.
+    """Return the printf format for a number.
 
     Raises:
-        InvalidArgumentError: what the attributes ask for is not to be had for the dtype.
+        InvalidArgumentError: the dtype does not support the attributes.
     """
     fill, width, precision = text_of(bytes_of(attrs["fill"])), attrs["width"], attrs["precision"]
     scientific, shortest = attrs["scientific"], attrs["shortest"]
@@ -97,7 +97,7 @@ def _text_kernel(context: KernelContext) -> Compute:
         raise InvalidArgumentError("AsString: values of variant have no text")
     if dtype.is_complex:
         return lambda value: each(lambda item: f"({form % item.real},{form % item.imag})".encode(), value)
-    unfilled = form.replace("%0", "%")  # no zeros before what is not finite
+    unfilled = form.replace("%0", "%")  # infinity and NaN are not padded with zeros
     return lambda value: each(lambda item: ((form if np.isfinite(item) else unfilled) % item).encode(), value)
 
 
@@ -152,7 +152,7 @@ for _signature, _kernel in (
 def string_to_number(
     string_tensor: Any = None, out_type: Any = dt.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
-    """The numbers that strings show, of `out_type`."""
+    """Parse strings as numbers of `out_type`."""
     value = input if string_tensor is None else string_tensor
     return apply_op("StringToNumber", value, out_type=dt.as_dtype(out_type), name=name)
 
@@ -166,12 +166,12 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Elements as text, as C's printf shows them.
+    """Format elements as C's printf does.
 
     Args:
-        precision: digits behind the point.
-        scientific, shortest: with an exponent, or whichever form is shorter.
-        width: characters at least; `fill` is what they are filled with, or a flag of printf.
+        precision: digits after the decimal point.
+        scientific, shortest: exponential notation, or the shorter of both notations.
+        width: minimum number of characters; `fill` is the padding character or a flag of printf.
     """
     return apply_op(
         "AsString",
@@ -186,20 +186,20 @@ def as_string(
 
 
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
-    """A bucket for each string, by FarmHash."""
+    """Hash strings to buckets by FarmHash."""
     return apply_op("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_strong(
     input: Any, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
-    """A bucket for each string, which cannot be predicted without the key, two integers."""
+    """Hash strings to buckets by SipHash, unpredictable without the key of two integers."""
     return apply_op("StringToHashBucketStrong", input, num_buckets=num_buckets, key=list(key), name=name)
 
 
 def string_to_hash_bucket(
     string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
 ) -> Tensor:
-    """A bucket for each string, by a hash that may change between versions of TensorFlow."""
+    """Hash strings to buckets by a function that may change between versions of TensorFlow."""
     value = input if string_tensor is None else string_tensor
     return apply_op("StringToHashBucket", value, num_buckets=num_buckets, name=name)

@@ -1,6 +1,6 @@
-"""Regular expressions by RE2: its time is linear in the text whatever the pattern, where Python's `re` could hold the loop.
+"""Regular expressions by RE2, whose time is linear in the text for every pattern; Python's `re` could block the event loop.
 
-Text is bytes, taken as UTF-8 where it is that.
+Text is bytes, interpreted as UTF-8 if valid.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from aioexec.ops.strings.elements import bytes_of, each, scalar_bytes
 from aioexec.shapes import Dims
 from aioexec.text_cache import cached_by_text
 
-Pattern = Any  # of re2, which has no types
+Pattern = Any  # re2 has no types
 Match = Any
 _MOST_PATTERNS = 16
 
 
 @cached_by_text(_MOST_PATTERNS)
 def compiled(pattern: bytes) -> Pattern:
-    """A pattern of RE2's. The latest ones are kept, each of which takes RE2 up to 8 MiB.
+    """Compile a pattern; recent ones are cached, each of which takes RE2 up to 8 MiB.
 
     Raises:
-        InvalidArgumentError: RE2 refuses it.
+        InvalidArgumentError: the pattern is invalid.
     """
     import re2
 
@@ -43,7 +43,7 @@ def compiled(pattern: bytes) -> Pattern:
     except re2.error as error:
         shown, why = (each.decode(errors="replace") for each in (pattern, _why(error)))
         raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {why}") from error
-    re2.purge()  # it keeps patterns of any length
+    re2.purge()  # re2 caches patterns of any length
     return made
 
 
@@ -63,7 +63,7 @@ _CHARACTER: Final = re.compile(
 
 
 class _Rewrite(NamedTuple):
-    """What becomes of a match: text and numbers of groups, up to where the rewrite is wrong, if it is."""
+    """A parsed rewrite: literal text and group numbers, up to the first error, if any."""
 
     parts: tuple[bytes | int, ...]
     is_whole: bool
@@ -92,7 +92,7 @@ class _Rewrite(NamedTuple):
 
 
 def _matches(pattern: Pattern, text: bytes) -> Iterator[Match]:
-    """All matches from left to right; an empty one right behind another does not count, and none begins within a character."""
+    """Yield matches from left to right; skips empty ones directly after another, and those that begin within a character."""
     at, end = 0, -1
     while at <= len(text):
         match = pattern.search(text, at)
@@ -117,7 +117,7 @@ def _replaced(pattern: Pattern, rewrite: _Rewrite, everywhere: bool, text: bytes
 
 
 def _replace(value: Array, pattern: bytes, rewrite: bytes, everywhere: bool) -> Array:
-    """A rewrite that names groups which are not there replaces nothing, nor does a wrong one where one match is wanted."""
+    """Replace matches; a rewrite with invalid groups replaces nothing, nor does a malformed one if not global."""
     matcher, made = compiled(pattern), _Rewrite.parse(rewrite)
     if made.last_group > matcher.groups or not (made.is_whole or everywhere):
         return value.copy()
@@ -197,7 +197,7 @@ register(
 def regex_replace(
     input: object, pattern: object, rewrite: object, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
-    """Strings with what matches an RE2 pattern replaced; `\\\\1` in `rewrite` is the first group, `\\\\0` the match."""
+    """Replace matches of an RE2 pattern; `\\1` in `rewrite` is the first group, `\\0` the match."""
     if isinstance(pattern, str | bytes) and isinstance(rewrite, str | bytes):
         return apply_op(
             "StaticRegexReplace",
@@ -211,7 +211,7 @@ def regex_replace(
 
 
 def regex_full_match(input: object, pattern: object, name: str | None = None) -> Tensor:
-    """Whether strings match an RE2 pattern from beginning to end."""
+    """Return whether an RE2 pattern matches the whole string."""
     if isinstance(pattern, str | bytes):
         return apply_op("StaticRegexFullMatch", input, pattern=pattern, name=name)
     return apply_op("RegexFullMatch", input, pattern, name=name)

@@ -1,4 +1,4 @@
-"""Strings put together, cut to pieces, measured and recoded."""
+"""Ops that join, split, measure and convert strings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aioexec.shapes import Dims
 
 _MOST_SEGMENTS: Final = 1 << 28
 
-# Together
+# Joining
 
 
 def _join_shape(context: ShapeContext) -> Sequence[Dims]:
@@ -89,7 +89,7 @@ def _reduce_join_kernel(context: KernelContext) -> Compute:
 
     def compute(value: Array, axes: Array) -> Array:
         if not value.ndim or not axes.size:
-            _reduced_axes(1, axes)  # a scalar is taken for a vector of one
+            _reduced_axes(1, axes)  # a scalar is treated as a vector of one element
             return value.copy()
         reduced = _reduced_axes(value.ndim, axes)
         kept = [axis for axis in range(value.ndim) if axis not in reduced]
@@ -161,11 +161,11 @@ register(
 )
 
 
-# To pieces
+# Splitting
 
 
 def _sparse(rows: list[list[bytes]]) -> tuple[Array, Array, Array]:
-    """Rows of any length as a sparse matrix: indices, values, shape."""
+    """Return rows of any length as a sparse matrix: indices, values, shape."""
     widths = [len(row) for row in rows]
     places = [(k, column) for k, width in enumerate(widths) for column in range(width)]
     values = [text for row in rows for text in row]
@@ -188,7 +188,7 @@ def _checked_split(value: Array, delimiter: Array) -> bytes:
 
 
 def _split_kernel(context: KernelContext) -> Compute:
-    """Each byte of the delimiter is one; without any, every byte is a piece."""
+    """Return a kernel that splits at each byte of the delimiter, or into single bytes if it is empty."""
     skips: bool = context.attrs["skip_empty"]
 
     def pieces(text: bytes, delimiter: bytes) -> list[bytes]:
@@ -207,7 +207,7 @@ def _split_kernel(context: KernelContext) -> Compute:
 
 
 def _split_v2_kernel(context: KernelContext) -> Compute:
-    """As Python splits; here 0 stands for any number of splits too."""
+    """Return a kernel that splits as Python does; 0 means any number of splits, too."""
     most: int = context.attrs["maxsplit"]
 
     def compute(value: Array, separator: Array) -> Any:
@@ -235,7 +235,7 @@ register(
 
 
 def _starts(text: bytes) -> list[int]:
-    """Where the characters of UTF-8 begin, and the end."""
+    """Return the offsets of UTF-8 characters, and the end."""
     return [k for k, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
 
 
@@ -312,7 +312,7 @@ register(
 )
 
 
-# One for one
+# Element-wise
 
 
 def _strip_kernel(context: KernelContext) -> Compute:

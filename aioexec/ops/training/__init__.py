@@ -1,1 +1,1 @@
-"""Optimizer updates, losses of batches, and metrics."""
+"""Optimizer updates, losses and metrics."""

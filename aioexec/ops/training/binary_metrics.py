@@ -1,4 +1,4 @@
-"""Metrics of yes and no: how often right and wrong in which way, at one threshold or at many; see `metrics`."""
+"""Metrics of binary classification: counts of outcomes at thresholds, and metrics derived from them; see `metrics`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from aioexec.ops.training.metrics import Metric, fitted, listed, metric_variable
 from aioexec.ops.training.weights import broadcast_weights
 
 MARGIN = 1e-7
-"""Added to divisors, and to thresholds at both ends, against rounding."""
+"""Added to divisors and to the outer thresholds, against rounding."""
 
 
 class Outcome(NamedTuple):
-    """One of the four ways in which a prediction can relate to its label."""
+    """One of the four combinations of prediction and label."""
 
     name: str
     label: bool
@@ -41,11 +41,11 @@ OUTCOMES = {
     "tn": Outcome("true_negatives", label=False, prediction=False),
     "fp": Outcome("false_positives", label=False, prediction=True),
 }
-"""In the order in which their variables are made."""
+"""In the order in which their variables are created."""
 
 
 def _both(outcome: Outcome, labels: Tensor, predictions: Tensor) -> Tensor:
-    """Where labels and predictions are such."""
+    """Return where labels and predictions have these values."""
     label = labels if outcome.label else apply_op("LogicalNot", labels)
     prediction = predictions if outcome.prediction else apply_op("LogicalNot", predictions)
     return apply_op("LogicalAnd", label, prediction)
@@ -55,7 +55,7 @@ def _both(outcome: Outcome, labels: Tensor, predictions: Tensor) -> Tensor:
 
 
 def _counted(key: str) -> Callable[..., Metric]:
-    """The metric that counts one outcome."""
+    """Return the metric that counts one outcome."""
     outcome = OUTCOMES[key]
 
     def metric(
@@ -95,7 +95,7 @@ false_negatives = _counted("fn")
 def _share_of_positives(
     name_of_function: str, others: Callable[..., Metric], summary: str
 ) -> Callable[..., Metric]:
-    """The share of true positives in them and these others."""
+    """Return true positives / (true positives + the other outcome)."""
 
     def metric(
         labels: Any,
@@ -136,7 +136,7 @@ recall = _share_of_positives("recall", false_negatives, FOUND_OF_POSITIVE)
 
 
 class Counts(NamedTuple):
-    """By outcome: how many there were at each threshold, as it is and after the update."""
+    """By outcome: the counts at each threshold, before and after the update."""
 
     values: Mapping[str, Any]
     updates: Mapping[str, Any]
@@ -149,10 +149,10 @@ def _at_thresholds(
     weights: Any,
     keys: Sequence[str] = tuple(OUTCOMES),
 ) -> Counts:
-    """Count outcomes if what is above a threshold is taken for positive.
+    """Count outcomes, where predictions above a threshold are positive.
 
     Raises:
-        InvalidArgumentError: (in a run, or at once) a prediction is not in [0, 1].
+        InvalidArgumentError: (in a run, or statically) a prediction is not in [0, 1].
     """
     given = convert_to_tensor(predictions)
     zero, one = (cast(limit, given.dtype.base_dtype) for limit in (0.0, 1.0))
@@ -181,7 +181,7 @@ def _at_thresholds(
 def _measured(
     counts: Counts, compute: Callable[[Mapping[str, Any], str], Tensor], metrics: Any, updates: Any
 ) -> Metric:
-    """What is computed of the counts and a name, as they are and after the update."""
+    """Return the metric that `compute` derives from the counts, before and after the update."""
     return listed(compute(counts.values, "value"), compute(counts.updates, "update_op"), metrics, updates)
 
 
@@ -248,11 +248,11 @@ SUMMATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "minoring": lambda one, other: apply_op("Minimum", one, other),
     "majoring": lambda one, other: apply_op("Maximum", one, other),
 }
-"""How high a curve is taken to be between two of its points."""
+"""The height of a curve between two of its points."""
 
 
 def _thresholds(count: int, last: float = 1.0 + MARGIN) -> list[float]:
-    """So many thresholds evenly from just below 0 to about 1."""
+    """Return thresholds evenly from just below 0 to just above 1."""
     return [0.0 - MARGIN, *((k + 1) * 1.0 / (count - 1) for k in range(count - 2)), last]
 
 
@@ -277,14 +277,14 @@ def auc(
     summation_method: str = "trapezoidal",
     thresholds: Sequence[float] | None = None,
 ) -> Metric:
-    """The area under a curve, approximated from counts at thresholds.
+    """Return the area under a curve, approximated from counts at thresholds.
 
     Args:
         curve: "ROC" (recall over the rate of false positives) or "PR" (precision over recall).
-        summation_method: "trapezoidal", "minoring", "majoring"; "careful_interpolation" is right for "PR".
+        summation_method: "trapezoidal", "minoring", "majoring", or "careful_interpolation", which is exact for "PR".
 
     Raises:
-        GraphValueError: no such curve or summation method.
+        GraphValueError: the curve or the summation method is unknown.
     """
     with variable_scope(name, "auc", [labels, predictions, weights]):
         _check_curve(curve, summation_method)
@@ -316,7 +316,7 @@ def _area(
 
 
 def _interpolated_area(of: Mapping[str, Tensor]) -> Tensor:
-    """Between two points of a precision-recall curve true and false positives, not their shares, change evenly."""
+    """Return the area under a precision-recall curve, interpolating counts rather than rates (Davis and Goadrich, 2006)."""
     right = of["tp"]
     positive = right + of["fp"]
     before, after = positive[:-1], positive[1:]
@@ -332,12 +332,12 @@ def _interpolated_area(of: Mapping[str, Tensor]) -> Tensor:
 
 
 def _nearest(rates: Tensor, wanted: float) -> Tensor:
-    """The place of the rate nearest to the one wanted, the first of several."""
+    """Return the first position of the rate nearest to the wanted one."""
     return argmin(apply_op("Abs", rates - wanted), 0)
 
 
 def _last_nearest(rates: Tensor, wanted: float) -> Tensor:
-    """The same, but the last of several."""
+    """Return the last position of the rate nearest to the wanted one."""
     distance = apply_op("Abs", rates - wanted)
     is_least = cast(apply_op("Equal", distance, reduce_min(distance)), dtypes.int64)
     return argmax(apply_op("Cumsum", is_least, 0), 0)
@@ -349,7 +349,7 @@ def _one_rate_at_another(
     last: float,
     nearest: Callable[[Tensor, float], Tensor],
 ) -> Callable[[Any, Any, float, Any, int, Any, Any, str | None], Metric]:
-    """One rate where the other is nearest to a wish; a rate is its name and the outcomes that are right and wrong."""
+    """Return one rate at the threshold where another is nearest to a value; rates are (name, right, wrong outcome)."""
     (name_of_rate, right, wrong), (name_of_fixed, fixed_right, fixed_wrong) = rate, fixed
     scope = f"{name_of_rate}_at_{name_of_fixed}"
 
@@ -395,7 +395,7 @@ def sensitivity_at_specificity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many positives are found at the threshold where about this share of the negatives is.
+    """Return the sensitivity (recall of positives) at the threshold where the specificity is nearest to a value.
 
     Raises:
         GraphValueError: the specificity is not in [0, 1].
@@ -414,7 +414,7 @@ def specificity_at_sensitivity(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How many negatives are found at the threshold where about this share of the positives is.
+    """Return the specificity (recall of negatives) at the threshold where the sensitivity is nearest to a value.
 
     Raises:
         GraphValueError: the sensitivity is not in [0, 1].

@@ -1,4 +1,4 @@
-"""The confusion matrix: how often which class was taken for which."""
+"""The confusion matrix of labels and predictions."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def confusion_matrix(
     name: str | None = None,
     weights: Any = None,
 ) -> Tensor:
-    """A square matrix: in row i and column j, how often (or with which total weight) label i was predicted as j.
+    """Return a square matrix whose element [i, j] counts (or sums the weights of) examples of label i predicted as j.
 
     Args:
-        labels, predictions: vectors of class numbers.
-        num_classes: by default one more than the largest class number that occurs.
+        labels, predictions: vectors of class indices.
+        num_classes: by default one more than the largest class index.
 
     Raises:
-        GraphValueError: the shapes do not fit.
-        InvalidArgumentError: (in a run, or at once) a class number is negative, or not less than `num_classes`.
+        GraphValueError: the shapes are incompatible.
+        InvalidArgumentError: (in a run, or statically) a class index is not in [0, num_classes).
     """
     with op_scope(name, "confusion_matrix", predictions, labels, num_classes, weights):
         given = remove_squeezable_dimensions(
@@ -58,7 +58,7 @@ def confusion_matrix(
 
 
 def _checked(classes: Tensor, num_classes: Any, called: str) -> Tensor:
-    """Class numbers that are there only if they are ones."""
+    """Return class indices after a check that they are valid."""
     checks: list[Operation] = [assert_non_negative(classes, message=f"`{called}` contains negative values")]
     if num_classes is not None:
         limit = cast(num_classes, dtypes.int64)

@@ -1,6 +1,6 @@
-"""Losses of a batch: what predictions cost, weighted and reduced to a number, which is listed in a collection.
+"""Losses of a batch: element-wise losses, weighted and reduced to a scalar, which is added to a collection.
 
-All compute in float32, except the cross entropies, which keep the dtype of the logits until they are weighted.
+All are computed in float32, except cross entropies, which keep the dtype of the logits until they are weighted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Formula = Callable[[Tensor, Tensor], Tensor]
 
 
 class Reduction:
-    """How the losses of elements become one: names for the `reduction` of the losses."""
+    """The reductions of element-wise losses to a result."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -62,7 +62,7 @@ class Reduction:
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """Raises GraphValueError unless it is one of them."""
+        """Raise GraphValueError for an unknown reduction."""
         if key not in cls.all():
             raise GraphValueError(f"Invalid Reduction Key {key!r}. Key should be one of {cls.all()}")
 
@@ -74,23 +74,23 @@ BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
 def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:
-    """List a loss, so that it counts in `get_total_loss`."""
+    """Add a loss to the collection, for `get_total_loss`."""
     if loss_collection:
         get_default_graph().add_to_collection(loss_collection, loss)
 
 
 def get_losses(scope: str | None = None, loss_collection: str = GraphKeys.LOSSES) -> list[Any]:
-    """The losses listed; with `scope`, those whose name matches it from the start."""
+    """Return the losses in the collection; with `scope`, those whose name it matches from the start."""
     return get_default_graph().get_collection(loss_collection, scope)
 
 
 def get_regularization_losses(scope: str | None = None) -> list[Any]:
-    """What the regularizers of variables gave."""
+    """Return the regularization losses of variables."""
     return get_default_graph().get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Tensor:
-    """The sum of the regularization losses, 0 if there are none."""
+    """Return the sum of the regularization losses, 0 if there are none."""
     losses = get_regularization_losses(scope)
     return add_n(losses, name=name) if losses else constant(0.0)
 
@@ -98,10 +98,10 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
 def get_total_loss(
     add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None
 ) -> Tensor:
-    """The sum of all losses listed.
+    """Return the sum of all losses in the collection.
 
     Raises:
-        GraphValueError: there are none.
+        GraphValueError: there are no losses.
     """
     losses = get_losses(scope)
     if add_regularization_losses:
@@ -119,13 +119,13 @@ def compute_weighted_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """The losses times the weights, reduced; of the dtype of the losses.
+    """Multiply losses by weights and reduce them; the result has the dtype of the losses.
 
     Args:
-        weights: a scalar, or of the rank of the losses with 1 or their size in each dimension.
+        weights: a scalar, or a tensor of the rank of the losses, whose dimensions are 1 or equal.
 
     Raises:
-        GraphValueError: the weights do not fit, or there is no such reduction.
+        GraphValueError: the weights do not broadcast, or the reduction is unknown.
     """
     Reduction.validate(reduction)
     with op_scope(scope, "weighted_loss", losses, weights):
@@ -159,7 +159,7 @@ def _safe_mean(total: Tensor, count: Tensor) -> Tensor:
 
 
 def _present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor:
-    """How many losses have a weight other than 0; with `per_batch` in each part of the first dimension."""
+    """Return the number of losses with non-zero weight; with `per_batch`, for each element of the first dimension."""
     with op_scope(None, "num_present", losses, weights) as scope:
         is_absent = apply_op("Equal", weights, 0.0)
         present = apply_op("Select", is_absent, zeros_like(weights), ones_like(weights))
@@ -184,7 +184,7 @@ def _require(**arguments: Any) -> None:
 
 
 def _pair(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
-    """Both as float32, of shapes that fit each other."""
+    """Return both as float32, after checking their shapes."""
     predicted, wanted = _float(predictions), _float(labels)
     predicted.shape.assert_is_compatible_with(wanted.shape)
     return predicted, wanted
@@ -194,7 +194,7 @@ def _pair(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
 
 
 def _of_difference(name: str, summary: str, formula: Formula) -> Callable[..., Tensor]:
-    """A loss that is a formula of predictions and labels alone."""
+    """Return a loss function that applies a formula to predictions and labels."""
 
     def loss(
         labels: Any,
@@ -236,7 +236,7 @@ def cosine_distance(
     reduction: str = BY_NONZERO,
     dim: int | None = None,
 ) -> Tensor:
-    """1 less the product of predictions and labels along `axis` (formerly `dim`), both taken to be unit vectors."""
+    """Return 1 minus the dot product of predictions and labels, both unit vectors, along `axis` (formerly `dim`)."""
     along = dim if axis is None else axis
     if along is None:
         raise GraphValueError("You must specify argument `axis`")
@@ -257,7 +257,7 @@ def hinge_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """How far logits are from being at least 1 where the label is 1, at most -1 where it is 0."""
+    """Return the hinge loss max(0, 1 - (2 label - 1) logit)."""
     _require(labels=labels, logits=logits)
     with op_scope(scope, "hinge_loss", logits, labels, weights) as inner:
         given, wanted = _pair(logits, labels)
@@ -275,7 +275,7 @@ def huber_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """Half the square of the difference up to `delta`, and from there on linear."""
+    """Return half the squared difference up to `delta`, and a linear function beyond."""
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "huber_loss", predictions, labels, weights) as inner:
         predicted, wanted = _pair(predictions, labels)
@@ -294,7 +294,7 @@ def log_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """The cross entropy of labels and predictions in [0, 1]; `epsilon` keeps the logarithms finite."""
+    """Return the cross entropy of labels and predictions in [0, 1]; `epsilon` keeps the logarithms finite."""
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "log_loss", predictions, labels, weights) as inner:
         predicted, wanted = _pair(predictions, labels)
@@ -310,7 +310,7 @@ def mean_pairwise_squared_error(
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
 ) -> Tensor:
-    """The squared differences between pairs of predictions less those between their labels, within each element of a batch."""
+    """Return the mean over pairs of elements within a batch element of (difference of predictions - difference of labels)²."""
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "mean_pairwise_squared_error", predictions, labels, weights):
         factors, wanted = _float(weights), _float(labels)
@@ -345,7 +345,7 @@ def sigmoid_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """The cross entropy of labels and sigmoid(logits), each class on its own; smoothing moves labels towards 1/2."""
+    """Return the cross entropy of labels and sigmoid(logits) for independent classes; smoothing moves labels towards 1/2."""
     _require(multi_class_labels=multi_class_labels, logits=logits)
     with op_scope(scope, "sigmoid_cross_entropy_loss", logits, multi_class_labels, weights) as inner:
         given, wanted = _with_logits(logits, multi_class_labels)
@@ -364,7 +364,7 @@ def softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """The cross entropy of labels and softmax(logits); smoothing moves labels towards 1 / classes."""
+    """Return the cross entropy of labels and softmax(logits); smoothing moves labels towards 1 / classes."""
     _require(onehot_labels=onehot_labels, logits=logits)
     with op_scope(scope, "softmax_cross_entropy_loss", logits, onehot_labels, weights) as inner:
         given, wanted = _with_logits(logits, onehot_labels)
@@ -391,7 +391,7 @@ def sparse_softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = BY_NONZERO,
 ) -> Tensor:
-    """The cross entropy of classes and softmax(logits); a last dimension of 1 of labels or weights is dropped."""
+    """Return the cross entropy of class indices and softmax(logits); a last dimension of 1 of labels or weights is dropped."""
     _require(labels=labels, logits=logits)
     with op_scope(scope, "sparse_softmax_cross_entropy_loss", logits, labels, weights) as inner:
         classes, given = remove_squeezable_dimensions(labels, logits, expected_rank_diff=1)
@@ -401,7 +401,7 @@ def sparse_softmax_cross_entropy(
 
 
 def _with_rank(weights: Any, labels: Tensor) -> Tensor:
-    """Weights of one dimension more than the labels have, without it."""
+    """Drop the last dimension of weights whose rank exceeds that of the labels."""
     given = convert_to_tensor(weights)
     if given.dims is not None and labels.dims is not None:
         return drop_last(given) if len(given.dims) == len(labels.dims) + 1 else given

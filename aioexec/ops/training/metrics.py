@@ -1,7 +1,7 @@
-"""Metrics over many batches: variables that count, a value read from them, an update that adds a batch.
+"""Streaming metrics: variables accumulated over batches, a value tensor, and an update op for each batch.
 
-Each function returns (value, update): the update is the value after it. The variables are local ones, and listed as metric
-variables, so that `local_variables_initializer` (or that of the metric variables) begins anew.
+Each function returns (value, update), where the update returns the new value. The variables are local and in the collection of
+metric variables, so that `local_variables_initializer` (or that of the metric variables) resets them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from aioexec.ops.training.confusion_matrix import confusion_matrix
 from aioexec.ops.training.weights import broadcast_weights, remove_squeezable_dimensions, with_rank_of
 
 Metric = tuple[Tensor, Tensor]
-"""The value, and the update."""
+"""Value and update."""
 
 
 def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: str | None = None) -> Any:
-    """A variable that begins as zeros and belongs to a metric."""
+    """Create a metric variable, initialised to zeros."""
     return Variable(
         lambda: zeros(shape, dtype),
         trainable=False,
@@ -44,7 +44,7 @@ def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: s
 
 
 def listed(value: Tensor, update: Tensor, metrics_collections: Any, updates_collections: Any) -> Metric:
-    """The metric, after its parts were added to these collections."""
+    """Add value and update to these collections and return them."""
     graph = get_default_graph()
     if metrics_collections:
         graph.add_to_collections(metrics_collections, value)
@@ -54,10 +54,10 @@ def listed(value: Tensor, update: Tensor, metrics_collections: Any, updates_coll
 
 
 def fitted(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
-    """Predictions, labels and weights without dimensions of 1 that only one of them has.
+    """Squeeze dimensions of 1 from predictions, labels and weights to equal ranks.
 
     Raises:
-        GraphValueError: the shapes do not fit.
+        GraphValueError: the shapes are incompatible.
     """
     wanted, predicted = remove_squeezable_dimensions(labels, predictions)
     predicted.shape.assert_is_compatible_with(wanted.shape)
@@ -74,7 +74,7 @@ def mean(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The (weighted) mean of all elements of all batches; 0 before the first."""
+    """Return the (weighted) mean of all elements of all batches; 0 before the first."""
     with variable_scope(name, "mean", [values, weights]):
         each = cast(values, dtypes.float32)
         total = metric_variable([], dtypes.float32, name="total")
@@ -96,7 +96,7 @@ def mean_tensor(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The (weighted) mean of each element over all batches, which have one shape."""
+    """Return the (weighted) mean of each element over all batches, which have one shape."""
     with variable_scope(name, "mean", [values, weights]):
         each = cast(values, dtypes.float32)
         total = metric_variable(each.shape, dtypes.float32, name="total_tensor")
@@ -110,14 +110,14 @@ def mean_tensor(
 
 
 def _added(one: tuple[Any, Tensor], other: tuple[Any, Tensor]) -> tuple[Any, Any]:
-    """Two variables after something was added; the second waits for what the first gets."""
+    """Add to two variables; the second addition waits for the value that the first adds."""
     first = assign_add(*one)
     with get_default_graph().control_dependencies([one[1]]):
         return first, assign_add(*other)
 
 
 def _quotients(*pairs: tuple[Any, Any]) -> Metric:
-    """Total by count as they are, and after the update."""
+    """Return total / count before and after the update."""
     value, update = (
         div_no_nan(total, apply_op("Maximum", count, 0.0), name=name)
         for (total, count), name in zip(pairs, ("value", "update_op"), strict=True)
@@ -133,7 +133,7 @@ def accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How often predictions equal labels."""
+    """Return the fraction of predictions that equal the labels."""
     predicted, wanted, factors = fitted(predictions, labels, weights)
     if predicted.dtype.base_dtype != wanted.dtype.base_dtype:
         predicted = cast(predicted, wanted.dtype.base_dtype)
@@ -144,7 +144,7 @@ def accuracy(
 def _mean_of_difference(
     name_of_function: str, summary: str, formula: Callable[[Tensor, Tensor], Tensor]
 ) -> Callable[..., Metric]:
-    """The mean of a formula of predictions and labels."""
+    """Return the mean of a formula of predictions and labels."""
 
     def metric(
         labels: Any,
@@ -181,7 +181,7 @@ def root_mean_squared_error(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The root of the mean of the squared differences of predictions and labels."""
+    """Return the root mean square of the difference of predictions and labels."""
     squares = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
     value, update = (apply_op("Sqrt", square) for square in squares)
     return listed(value, update, metrics_collections, updates_collections)
@@ -196,7 +196,7 @@ def mean_relative_error(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean of how far predictions are from labels by `normalizer`; 0 where that is 0."""
+    """Return the mean of |predictions - labels| / normalizer; 0 where that is 0."""
     predicted, wanted, factors = fitted(predictions, labels, weights)
     predicted, scale = remove_squeezable_dimensions(predicted, normalizer)
     predicted.shape.assert_is_compatible_with(scale.shape)
@@ -214,7 +214,7 @@ def mean_cosine_distance(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """1 less the mean product of predictions and labels along `dim`, both taken to be unit vectors."""
+    """Return the mean of 1 minus the dot product of predictions and labels, both unit vectors, along `dim`."""
     predicted, wanted, factors = fitted(predictions, labels, weights)
     products = reduce_sum(apply_op("Mul", predicted, wanted), axis=[dim], keepdims=True)
     means = mean(products, factors, None, None, name or "mean_cosine_distance")
@@ -230,7 +230,7 @@ def percentage_below(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """How often values are less than the threshold, from 0 to 1."""
+    """Return the fraction of values below the threshold."""
     is_below = cast(apply_op("Less", values, threshold), dtypes.float32)
     called = name or "percentage_below_threshold"
     return mean(is_below, weights, metrics_collections, updates_collections, called)
@@ -254,7 +254,7 @@ def mean_per_class_accuracy(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over classes of how often each was predicted where it was right; the update is that of each class."""
+    """Return the mean over classes of the accuracy within each class; the update returns the accuracies."""
     with variable_scope(name, "mean_accuracy", [predictions, labels, weights]):
         classes, predicted = _flat(cast(labels, dtypes.int64)), _flat(predictions)
         predicted.shape.assert_is_compatible_with(classes.shape)
@@ -280,9 +280,9 @@ def mean_iou(
     updates_collections: Any = None,
     name: str | None = None,
 ) -> Metric:
-    """The mean over classes of intersection by union of what was predicted and what was right.
+    """Return the mean over classes of intersection over union of predictions and labels.
 
-    The update is the confusion matrix after it. Classes that do not occur do not count.
+    The update returns the confusion matrix. Classes without examples are excluded.
     """
     with variable_scope(name, "mean_iou", [predictions, labels, weights]):
         predicted, wanted = convert_to_tensor(predictions), convert_to_tensor(labels)

@@ -1,6 +1,6 @@
-"""Optimizer updates: one step of an optimizer on the variables of a parameter, whole or row by row.
+"""Optimizer update ops: one step of an optimizer on a parameter, dense or on rows.
 
-Each optimizer is its signature, its formula in NumPy, and the same once more in the language of native kernels.
+Each optimizer is given by its signature, its formula in NumPy, and its formula in the language of native kernels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def optimizer(
     sparse_limits: Mapping[str, Limit] | None = None,
     references: bool = True,
 ) -> None:
-    """Register an optimizer's update, that of rows if `sparse`, and the twins on resources; see `update`, `sparse_update`."""
+    """Register an optimizer's dense and (if given) sparse update, also on resources; see `update`, `sparse_update`."""
     update(signature, numpy=numpy, native=native, dtypes=dtypes, limits=limits, references=references)
     if sparse:
         sparse_update(
@@ -104,7 +104,7 @@ optimizer(
     references=False,
 )
 
-# Adagrad and what came of it
+# Adagrad and its successors
 
 
 def _adagrad(attrs: Attrs, var: Array, accum: Array, lr: Array, grad: Array) -> Sequence[Array]:
@@ -347,7 +347,7 @@ optimizer(
     sparse=False,
 )
 
-# Steps by sign
+# Updates by sign
 
 
 def _add_sign(attrs: Attrs, var: Array, m: Array, *others: Any) -> Sequence[Array]:
@@ -387,7 +387,7 @@ optimizer(
 
 
 def _shrunk(wanted: Array, rate: Array, l1: Array, l2: Array) -> Array:
-    """The point nearest to `wanted` when the absolute value costs l1 and the square l2 / 2."""
+    """Return the proximal point: the minimiser of l1 |x| + l2 x² / 2 near `wanted`."""
     kept = np.sign(wanted) * np.maximum(np.abs(wanted) - rate * l1, 0) if l1 > 0 else wanted
     shrunk: Array = kept / (1 + l2 * rate)
     return shrunk
@@ -440,7 +440,7 @@ def _follow_regularized(
     l2: Array,
     *others: Array,
 ) -> Sequence[Array]:
-    """FTRL; the second version has a shrinkage before the power."""
+    """FTRL (McMahan et al., 2013); the V2 ops have a shrinkage parameter before the power."""
     moved = grad + 2 * others[0] * var if len(others) == 2 else grad
     new_accum = accum + grad * grad
     root, new_root = (np.power(each, -others[-1]) for each in (accum, new_accum))

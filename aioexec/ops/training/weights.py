@@ -1,7 +1,7 @@
-"""Labels, predictions and weights of losses and metrics: brought to shapes that fit, and checked.
+"""Shapes of labels, predictions and weights: squeezing of trailing dimensions, and broadcasting of weights.
 
-A trailing dimension of 1 is dropped where the ranks ask for it, in the graph where they are not known. Weights broadcast
-more strictly than operands: they are a scalar, or have the rank of the values and in each dimension their size or 1.
+A trailing dimension of 1 is dropped if the ranks require it, at run time if they are not static. Weights broadcast more
+strictly than operands: they are scalars, or have the rank of the values, and each dimension is equal or 1.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def drop_last(x: Tensor) -> Tensor:
 
 
 def may_drop_last(x: Tensor) -> bool:
-    """Whether the last dimension is of size 1, as far as is known."""
+    """Return whether the last dimension can be 1."""
     return x.dims is None or (bool(x.dims) and x.dims[-1] in (None, 1))
 
 
 def drop_last_where(x: Tensor, difference: Tensor, wanted: int) -> Tensor:
-    """Without the last dimension where the difference of ranks turns out so."""
+    """Drop the last dimension if the difference of ranks is, at run time, as given."""
     if not may_drop_last(x):
         return x
     dropped: Tensor = cond(apply_op("Equal", wanted, difference), lambda: drop_last(x), lambda: x)
@@ -48,10 +48,10 @@ def drop_last_where(x: Tensor, difference: Tensor, wanted: int) -> Tensor:
 def remove_squeezable_dimensions(
     labels: Any, predictions: Any, expected_rank_diff: int = 0, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Labels and predictions, one of them without its last dimension if the ranks then differ as expected.
+    """Drop a last dimension of 1 of labels or predictions if the ranks then differ by `expected_rank_diff`.
 
     Args:
-        expected_rank_diff: the rank of predictions less that of labels.
+        expected_rank_diff: the rank of predictions minus that of labels.
     """
     with op_scope(name, "remove_squeezable_dimensions", labels, predictions):
         predicted, wanted = convert_to_tensor(predictions), convert_to_tensor(labels)
@@ -68,7 +68,7 @@ def remove_squeezable_dimensions(
 
 
 def with_rank_of(weights: Any, values: Tensor) -> Tensor:
-    """Weights with one dimension of size 1 more or less where their rank is one off; scalars are left alone."""
+    """Add or drop a last dimension of 1 of weights whose rank is off by one; scalars are unchanged."""
     given = convert_to_tensor(weights)
     if given.dims == ():
         return given
@@ -95,10 +95,10 @@ def with_rank_of(weights: Any, values: Tensor) -> Tensor:
 
 
 def assert_broadcastable(weights: Any, values: Any) -> Operation:
-    """An operation that fails unless the weights fit the values.
+    """Return an operation that fails unless the weights broadcast to the values.
 
     Raises:
-        GraphValueError: it is known already that they do not.
+        GraphValueError: the shapes are statically incompatible.
     """
     with op_scope(None, "assert_broadcastable", weights, values) as scope:
         given, wanted = _named(weights, "weights"), _named(values, "values")
@@ -148,10 +148,10 @@ def _checked_in_a_run(weights: Tensor, values: Tensor, scope: str) -> Operation:
 
 
 def broadcast_weights(weights: Any, values: Any) -> Tensor:
-    """The weights in the shape of the values.
+    """Broadcast the weights to the shape of the values.
 
     Raises:
-        GraphValueError: it is known already that they do not fit.
+        GraphValueError: the shapes are statically incompatible.
     """
     with op_scope(None, "broadcast_weights", weights, values) as scope:
         wanted = convert_to_tensor(values, name="values")
