@@ -1,7 +1,7 @@
 """Conditional accumulators: sums of gradients that are taken, as sum or mean, once enough have arrived.
 
-An `Accumulator` is a `WaitingRoom` for takers. Its global step is the number of times it was taken from, or the number it was
-set to; gradients of earlier steps are stale and dropped. The accumulated value (`Dense`, `Sparse`) is immutable, so that a
+An `Accumulator` is a `BlockingResource` for takers. Its global step is the number of times it was taken from, or the number it
+was set to; gradients of earlier steps are stale and dropped. The accumulated value (`Dense`, `Sparse`) is immutable, so that a
 large gradient can be added on a worker and the sum offered, as in a compare-and-swap: `offer` fails if the value has changed.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
-from aioexec.resources.waiting import Line, WaitingRoom, When
+from aioexec.resources.waiting import BlockingResource, WaitQueue, WaitUntil
 from aioexec.shapes import Dims
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -108,7 +108,7 @@ def _merged_one_by_one(mine: Sequence[int], theirs: Sequence[int]) -> tuple[Arra
     return places[:, 0], places[:, 1]
 
 
-class Accumulator(WaitingRoom):
+class Accumulator(BlockingResource):
     """The gradients of one variable.
 
     Constant: name, dtype and `dims` of a gradient, whether the mean is taken, device (full name). State: `gradients`, the
@@ -123,8 +123,8 @@ class Accumulator(WaitingRoom):
         self.device = device
         self.step = 0
         self.gradients: Any = None
-        self._taking = Line()
-        super().__init__(self._taking)
+        self._takers = WaitQueue()
+        super().__init__(self._takers)
 
     @property
     def count(self) -> int:
@@ -160,7 +160,9 @@ class Accumulator(WaitingRoom):
         """
         if num_required <= 0:
             raise InvalidArgumentError(f"Argument num_required must be positive, but was {num_required}")
-        return self._submit(self._taking, When(lambda: self.count >= num_required, self._take, self._restore))
+        return self._submit(
+            self._takers, WaitUntil(lambda: self.count >= num_required, self._take, self._restore)
+        )
 
     def give_back(self, gradients: Dense | Sparse) -> None:
         """Add gradients that were taken but not delivered to those accumulated since."""

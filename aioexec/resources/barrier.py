@@ -1,7 +1,7 @@
 """Barriers: maps from keys to tuples whose components are inserted separately; complete tuples are taken in batches.
 
-A `Barrier` is a `WaitingRoom` for takers. Tuples are taken in the order of the calls of `insert_many` that began them, and
-those of one call in the order of completion. After `close` new keys are rejected, but incomplete tuples can still be
+A `Barrier` is a `BlockingResource` for takers. Tuples are taken in the order of the calls of `insert_many` that began them,
+and those of one call in the order of completion. After `close` new keys are rejected, but incomplete tuples can still be
 completed, unless pending ones are cancelled. A barrier `is_finished` when it is closed and has no incomplete tuples; then
 takers of more tuples than there are fail.
 
@@ -17,7 +17,7 @@ from typing import Any
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OutOfRangeError
-from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
+from aioexec.resources.waiting import Attempt, BlockingResource, WaitQueue, WaitUntil
 from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 _FIRST_INDEX = -(2**63)
@@ -43,7 +43,7 @@ Ready = tuple[int, int, Entry]
 """The call and the completion number of a complete tuple, by which tuples are ordered, and the tuple."""
 
 
-class Barrier(WaitingRoom):
+class Barrier(BlockingResource):
     """See the module.
 
     Constant: name, dtypes and `dims` of the components, `element_bytes` of a tuple, device (full name). State:
@@ -72,8 +72,8 @@ class Barrier(WaitingRoom):
         self._completed = 0
         self._incomplete: dict[bytes, Entry] = {}
         self._ready: list[Ready] = []
-        self._taking = Line()
-        super().__init__(self._taking)
+        self._takers = WaitQueue()
+        super().__init__(self._takers)
 
     @property
     def ready_size(self) -> int:
@@ -183,12 +183,12 @@ class Barrier(WaitingRoom):
                 available += self.incomplete_size
             if available < max(count, 1):
                 raise self._insufficient(count, available)
-        request = When(
+        request = WaitUntil(
             lambda: self.ready_size >= count or self.is_finished,
             lambda: self._take(count),
             self.give_back,
         )
-        served: list[Entry] | Attempt = self._submit(self._taking, request)
+        served: list[Entry] | Attempt = self._submit(self._takers, request)
         return served
 
     def _take(self, count: int) -> list[Entry]:
@@ -225,7 +225,7 @@ class Barrier(WaitingRoom):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        assert not (self.is_finished and self._taking)
+        assert not (self.is_finished and self._takers)
         assert self._ready == sorted(self._ready, key=lambda ready: ready[:2])
         for _, _, entry in self._ready:
             assert all(value is not _MISSING for value in entry.values)

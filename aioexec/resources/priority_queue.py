@@ -75,8 +75,8 @@ class PriorityQueue(Queue):
     """
 
     kind = "PriorityQueue"
-    gives_some = False
-    most_at_once = UNBOUNDED
+    dequeues_incrementally = False
+    max_per_turn = UNBOUNDED
 
     def __init__(
         self, name: str, dtypes: Sequence[DType], dims: Sequence[Dims] = (), *args: Any, **options: Any

@@ -1,12 +1,12 @@
 """Queues: elements in the order of their kind, callers in FIFO order.
 
-A `Queue` is a `WaitingRoom` with two lines: callers that enqueue or close, and callers that dequeue. Only the head of each
-line is served, as far as possible: `dequeue_many` takes elements as they arrive, and `enqueue_many` inserts its elements one
-by one.
+A `Queue` is a `BlockingResource` with two wait queues: callers that enqueue or close, and callers that dequeue. Only the head
+of each queue is served, as far as possible: `dequeue_many` takes elements as they arrive, and `enqueue_many` inserts its
+elements one by one.
 
 Large batches are inserted and taken by single operations on the container, since element-wise they would block the event loop.
 
-State: `_elements`, tuples with one array per component; `_bringing` and `_taking`, the two lines; `is_closed`.
+State: `_elements`, tuples with one array per component; `_enqueues` and `_dequeues`, the two wait queues; `is_closed`.
 
 Invariants (`check_invariants`): no caller waits for elements that are `available`, none waits to enqueue while there is room,
 none waits in a closed queue. The size exceeds `capacity` only after a withdrawn or failed attempt has returned what it took:
@@ -22,14 +22,14 @@ from typing import Any, TypeAlias
 
 from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OutOfRangeError
-from aioexec.resources.waiting import Attempt, Line, WaitingRoom
+from aioexec.resources.waiting import Attempt, BlockingResource, WaitQueue
 from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 Element: TypeAlias = tuple[Any, ...]
 UNBOUNDED = sys.maxsize
 
 
-class _Bring(Attempt):
+class _Enqueue(Attempt):
     """Enqueues elements; those from `_next` on are not inserted yet."""
 
     __slots__ = ("_elements", "_next", "_queue")
@@ -58,7 +58,7 @@ class _Bring(Attempt):
         return count > 0
 
 
-class _Take(Attempt):
+class _Dequeue(Attempt):
     """Dequeues `wanted` elements or, if `partial`, the rest of a closed queue; `taken` are those it has."""
 
     __slots__ = ("_queue", "partial", "taken", "wanted")
@@ -74,11 +74,11 @@ class _Take(Attempt):
         queue = self._queue
         missing = self.wanted - len(self.taken)
         count = min(missing, queue.available)
-        if count < missing and not queue.gives_some and not queue.is_closed:
+        if count < missing and not queue.dequeues_incrementally and not queue.is_closed:
             return False
-        is_long = count > queue.most_at_once and queue.goes_on_later()
+        is_long = count > queue.max_per_turn and queue.serve_later()
         if is_long:
-            count = queue.most_at_once
+            count = queue.max_per_turn
         if count > 0:
             self.taken += queue.pop_many(count)
         if is_long:
@@ -103,7 +103,7 @@ class _Take(Attempt):
         self.taken = []
 
 
-class _TakeOne(_Take):
+class _DequeueOne(_Dequeue):
     """Dequeues one element; the result is the element, not a list."""
 
     __slots__ = ()
@@ -133,7 +133,7 @@ class _Close(Attempt):
         return True
 
 
-class Queue(WaitingRoom):
+class Queue(BlockingResource):
     """A queue of at most `capacity` elements (unbounded if negative); its kind determines which element is next.
 
     Constant: name, dtypes of the components, their `dims` (() if any), `element_bytes` (0 if unknown), capacity, device (full
@@ -141,9 +141,9 @@ class Queue(WaitingRoom):
     """
 
     kind = "Queue"
-    gives_some = True
+    dequeues_incrementally = True
     """Whether `dequeue_many` takes elements as they arrive, rather than all at once."""
-    most_at_once = 16384
+    max_per_turn = 16384
     """Elements that are taken per iteration of a running loop."""
 
     def __init__(
@@ -164,9 +164,9 @@ class Queue(WaitingRoom):
         self.capacity = UNBOUNDED if capacity < 0 else capacity
         self.device = device
         self.is_closed = False
-        self._bringing = Line()
-        self._taking = Line()
-        super().__init__(self._bringing, self._taking)
+        self._enqueues = WaitQueue()
+        self._dequeues = WaitQueue()
+        super().__init__(self._enqueues, self._dequeues)
 
     def _checked(self, dims: Sequence[Dims]) -> tuple[Dims, ...]:
         """Return a fully defined shape for each component; None means scalar.
@@ -224,7 +224,7 @@ class Queue(WaitingRoom):
         raise NotImplementedError
 
     @property
-    def asked_for(self) -> dict[str, Any]:
+    def shared_properties(self) -> dict[str, Any]:
         """The properties on which nodes that share the queue must agree, by their names in error messages."""
         return {"capacity": self.capacity, "component types": self.dtypes, "component shapes": self.dims}
 
@@ -233,9 +233,9 @@ class Queue(WaitingRoom):
         return max(self.capacity - self.size, 0)
 
     @property
-    def gives_at_once(self) -> bool:
+    def can_dequeue_now(self) -> bool:
         """Whether an element can be taken now."""
-        return not self._taking and self.available > 0
+        return not self._dequeues and self.available > 0
 
     # Verbs
 
@@ -245,11 +245,11 @@ class Queue(WaitingRoom):
         Raises:
             CancelledError: the queue is closed.
         """
-        if self.is_closed or self.size >= self.capacity:  # else there is no waiter in this line
-            served: Attempt | None = self._submit(self._bringing, _Bring(self, [element]))
+        if self.is_closed or self.size >= self.capacity:  # else nothing waits in this queue
+            served: Attempt | None = self._submit(self._enqueues, _Enqueue(self, [element]))
             return served
         self.push(element)
-        if self._taking:
+        if self._dequeues:
             self._flush()
         return None
 
@@ -261,7 +261,7 @@ class Queue(WaitingRoom):
         """
         if not elements:
             return None
-        served: Attempt | None = self._submit(self._bringing, _Bring(self, elements))
+        served: Attempt | None = self._submit(self._enqueues, _Enqueue(self, elements))
         return served
 
     def dequeue(self) -> Element | Attempt:
@@ -270,11 +270,11 @@ class Queue(WaitingRoom):
         Raises:
             OutOfRangeError: the queue is closed and empty.
         """
-        if not self.gives_at_once:
-            served: Element | Attempt = self._submit(self._taking, _TakeOne(self))
+        if not self.can_dequeue_now:
+            served: Element | Attempt = self._submit(self._dequeues, _DequeueOne(self))
             return served
         element = self.pop()
-        if self._bringing:
+        if self._enqueues:
             self._flush()
         return element
 
@@ -286,7 +286,7 @@ class Queue(WaitingRoom):
         """
         if count == 0:
             return []
-        served: list[Element] | Attempt = self._submit(self._taking, _Take(self, count, partial=False))
+        served: list[Element] | Attempt = self._submit(self._dequeues, _Dequeue(self, count, partial=False))
         return served
 
     def dequeue_up_to(self, count: int) -> list[Element] | Attempt:
@@ -297,7 +297,7 @@ class Queue(WaitingRoom):
         """
         if count == 0:
             return []
-        served: list[Element] | Attempt = self._submit(self._taking, _Take(self, count, partial=True))
+        served: list[Element] | Attempt = self._submit(self._dequeues, _Dequeue(self, count, partial=True))
         return served
 
     def close(self, cancel_pending_enqueues: bool = False) -> Attempt | None:
@@ -309,10 +309,10 @@ class Queue(WaitingRoom):
             CancelledError: the queue was already closed (unless `cancel_pending_enqueues`).
         """
         if not cancel_pending_enqueues:
-            served: Attempt | None = self._submit(self._bringing, _Close(self))
+            served: Attempt | None = self._submit(self._enqueues, _Close(self))
             return served
         self.is_closed = True
-        self._dismiss(self._bringing, lambda: CancelledError("Enqueue operation was cancelled"))
+        self._fail_all(self._enqueues, lambda: CancelledError("Enqueue operation was cancelled"))
         self._flush()
         return None
 
@@ -323,15 +323,15 @@ class Queue(WaitingRoom):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        if self._taking and not self._goes_on:
-            head = self._taking[0]
-            assert isinstance(head, _Take)
+        if self._dequeues and not self._scheduled_on:
+            head = self._dequeues[0]
+            assert isinstance(head, _Dequeue)
             missing = head.wanted - len(head.taken)
-            assert self.available <= 0 if self.gives_some else self.available < missing
-        assert not (self._bringing and self.room)
-        assert not (self.is_closed and (self._bringing or self._taking))
-        for attempt in list(self._taking)[1:]:
-            assert isinstance(attempt, _Take)
+            assert self.available <= 0 if self.dequeues_incrementally else self.available < missing
+        assert not (self._enqueues and self.room)
+        assert not (self.is_closed and (self._enqueues or self._dequeues))
+        for attempt in list(self._dequeues)[1:]:
+            assert isinstance(attempt, _Dequeue)
             assert not attempt.taken, "only the head takes"
 
 
@@ -392,7 +392,7 @@ class RandomShuffleQueue(Queue):
     """
 
     kind = "RandomShuffleQueue"
-    most_at_once = 4096
+    max_per_turn = 4096
 
     def __init__(
         self,
@@ -423,8 +423,11 @@ class RandomShuffleQueue(Queue):
         return self.size if self.is_closed else self.size - self.min_after_dequeue
 
     @property
-    def asked_for(self) -> dict[str, Any]:
-        return super().asked_for | {"min_after_dequeue": self.min_after_dequeue, "random seeds": self.seeds}
+    def shared_properties(self) -> dict[str, Any]:
+        return super().shared_properties | {
+            "min_after_dequeue": self.min_after_dequeue,
+            "random seeds": self.seeds,
+        }
 
     def push(self, element: Element) -> None:
         self._elements.append(element)

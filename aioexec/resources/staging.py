@@ -4,8 +4,8 @@ A `StagingArea` is FIFO. A `StagingMap` returns tuples by key or, without one, t
 one of the lowest key. A tuple can be put in parts and is available once complete; it can be taken in parts and is removed with
 the last.
 
-Both are a `WaitingRoom`: putters wait in FIFO order while the area is full; a taker waits for its key and is served when it is
-available, independently of other takers.
+Both are a `BlockingResource`: putters wait in FIFO order while the area is full; a taker waits for its key and is served when
+it is available, independently of other takers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
+from aioexec.resources.waiting import Attempt, BlockingResource, WaitQueue, WaitUntil
 
 Values = tuple[Any, ...]
 ABSENT = object()
@@ -36,7 +36,7 @@ def bytes_of(values: Sequence[Any]) -> int:
     return total
 
 
-class _Area(WaitingRoom):
+class _Area(BlockingResource):
     """Holds up to `capacity` tuples of `memory_limit` bytes in total; 0 means unbounded.
 
     `_bytes` is the size of the stored values.
@@ -46,9 +46,9 @@ class _Area(WaitingRoom):
         self.capacity = capacity
         self.memory_limit = memory_limit
         self._bytes = 0
-        self._putting = Line()
-        self._getting = Line(is_strict=False)
-        super().__init__(self._putting, self._getting)
+        self._putters = WaitQueue()
+        self._getters = WaitQueue(is_strict=False)
+        super().__init__(self._putters, self._getters)
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class _Area(WaitingRoom):
             if keep():
                 self._bytes += nbytes
 
-        served: Attempt | None = self._submit(self._putting, When(has_room, put))
+        served: Attempt | None = self._submit(self._putters, WaitUntil(has_room, put))
         return served
 
     def _cleared(self) -> None:
@@ -119,8 +119,8 @@ class StagingArea(_Area):
 
     def get(self) -> Values | Attempt:
         """Take the first tuple, or return an Attempt."""
-        request = When(lambda: self.size > 0, self._take, self._give_back)
-        served: Values | Attempt = self._submit(self._getting, request)
+        request = WaitUntil(lambda: self.size > 0, self._take, self._give_back)
+        served: Values | Attempt = self._submit(self._getters, request)
         return served
 
     def peek(self, index: int) -> Values | Attempt:
@@ -131,8 +131,8 @@ class StagingArea(_Area):
         """
         if index < 0:
             raise InvalidArgumentError(f"Staging Area: index must not be negative, it is {index}")
-        request = When(lambda: self.size > index, lambda: self._tuples[index])
-        served: Values | Attempt = self._submit(self._getting, request)
+        request = WaitUntil(lambda: self.size > index, lambda: self._tuples[index])
+        served: Values | Attempt = self._submit(self._getters, request)
         return served
 
     def clear(self) -> None:
@@ -250,7 +250,7 @@ class StagingMap(_Area):
                     held[index] = value
                 self._bytes += bytes_of(values)
 
-        served: Part | Attempt = self._submit(self._getting, When(is_there, take, give_back))
+        served: Part | Attempt = self._submit(self._getters, WaitUntil(is_there, take, give_back))
         return served
 
     def peek(self, key: int, indices: Sequence[int]) -> Values | Attempt:
@@ -260,8 +260,8 @@ class StagingMap(_Area):
             InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(key, indices)
-        request = When(lambda: key in self._whole, lambda: self._look(key, indices))
-        served: Values | Attempt = self._submit(self._getting, request)
+        request = WaitUntil(lambda: key in self._whole, lambda: self._look(key, indices))
+        served: Values | Attempt = self._submit(self._getters, request)
         return served
 
     def clear(self) -> None:

@@ -1,10 +1,10 @@
 """Waiting without a thread: requests queue for a resource, and the event loop awaits their futures.
 
-A resource on which callers may have to wait is a `WaitingRoom`, a pure state machine: its methods return their result if it is
-available, else an `Attempt`, which is queued in a `Line` until another method allows it to be served. `waiting` returns a
-future of an attempt. Everything runs on the event loop's thread.
+A resource on which callers may have to wait is a `BlockingResource`, a pure state machine: its methods return their result if
+it is available, else an `Attempt`, which is queued in a `WaitQueue` until another method allows it to be served. `waiting`
+returns a future of an attempt. Everything runs on the event loop's thread.
 
-Invariant: when a method returns, no line can progress, or another service is scheduled for the next iteration of the loop.
+Invariant: when a method returns, no queue can progress, or another service is scheduled for the next iteration of the loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Attempt:
         self.is_done = False
         self.error: OpError | None = None
         self.result: Any = None
-        self.wake: Callable[[], None] = _no_waiter
+        self.wake: Callable[[], None] = _no_op
 
     def advance(self) -> bool:
         """Make what progress is possible now; return whether the resource changed."""
@@ -55,11 +55,11 @@ class Attempt:
         return self.result
 
 
-def _no_waiter() -> None:
+def _no_op() -> None:
     """Do nothing: no caller waits yet, or none waits any more."""
 
 
-class When(Attempt):
+class WaitUntil(Attempt):
     """Waits until `is_ready`; the result is that of `act`. `undo` reverts its effect."""
 
     __slots__ = ("_act", "_undo", "is_ready")
@@ -90,7 +90,7 @@ class When(Attempt):
             self._undo(result)
 
 
-class Line(deque[Attempt]):
+class WaitQueue(deque[Attempt]):
     """Attempts in FIFO order. If `is_strict`, only the head is served, else any attempt that can be."""
 
     def __init__(self, is_strict: bool = True) -> None:
@@ -98,24 +98,24 @@ class Line(deque[Attempt]):
         self.is_strict = is_strict
 
 
-class WaitingRoom:
-    """A resource with lines of waiting callers; subclasses have the methods and the state.
+class BlockingResource:
+    """A resource with queues of waiting callers; subclasses have the methods and the state.
 
-    `_goes_on`: the loop in whose next iteration the lines will be served again.
+    `_scheduled_on`: the loop in whose next iteration the queues will be served again.
     """
 
-    def __init__(self, *lines: Line) -> None:
-        self._lines = lines
-        self._goes_on: asyncio.AbstractEventLoop | None = None
+    def __init__(self, *queues: WaitQueue) -> None:
+        self._queues = queues
+        self._scheduled_on: asyncio.AbstractEventLoop | None = None
 
     def withdraw(self, attempt: Attempt) -> None:
         """Remove an attempt that is not done: what it took is returned to the resource, what it added stays."""
         if attempt.is_done:
             return
-        attempt.is_done, attempt.wake = True, _no_waiter
-        for line in self._lines:
-            if attempt in line:
-                line.remove(attempt)
+        attempt.is_done, attempt.wake = True, _no_op
+        for queue in self._queues:
+            if attempt in queue:
+                queue.remove(attempt)
         attempt.restore()
         self._flush()
 
@@ -124,82 +124,82 @@ class WaitingRoom:
         attempt.restore()
         self._flush()
 
-    def _submit(self, line: Line, attempt: Attempt) -> Any:
-        """Append an attempt to a line and serve the lines; return its result if it is done, else the attempt."""
-        line.append(attempt)
+    def _submit(self, queue: WaitQueue, attempt: Attempt) -> Any:
+        """Append an attempt to a queue and serve the queues; return its result if it is done, else the attempt."""
+        queue.append(attempt)
         self._flush()
         return attempt.outcome() if attempt.is_done else attempt
 
     def _flush(self) -> None:
-        """Serve all lines until none makes progress."""
+        """Serve all queues until none makes progress."""
         changed = True
         while changed:
             changed, most = False, 0
-            for line in self._lines:
-                if line:
-                    changed |= self._serve(line)
-                    most += 1 if line.is_strict else 2
+            for queue in self._queues:
+                if queue:
+                    changed |= self._serve(queue)
+                    most += 1 if queue.is_strict else 2
             if most < 2:
-                return  # the only line with attempts does not enable others
+                return  # the only queue with attempts does not enable others
 
-    def goes_on_later(self) -> bool:
-        """Serve the lines again in the next iteration of the running loop; False if there is no running loop."""
+    def serve_later(self) -> bool:
+        """Serve the queues again in the next iteration of the running loop; False if there is no running loop."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        if self._goes_on is not loop:
-            self._goes_on = loop
-            loop.call_soon(self._go_on)
+        if self._scheduled_on is not loop:
+            self._scheduled_on = loop
+            loop.call_soon(self._resume)
         return True
 
-    def _go_on(self) -> None:
-        self._goes_on = None
+    def _resume(self) -> None:
+        self._scheduled_on = None
         self._flush()
 
-    def _serve(self, line: Line) -> bool:
+    def _serve(self, queue: WaitQueue) -> bool:
         changed = False
-        if not line.is_strict:
-            for attempt in list(line):
+        if not queue.is_strict:
+            for attempt in list(queue):
                 if (
                     not attempt.is_done
                 ):  # else it was served meanwhile, by an attempt that came when another one was woken
-                    changed |= self._serve_one(line, attempt)
+                    changed |= self._serve_one(queue, attempt)
             return changed
-        while line:
-            attempt = line[0]
-            changed |= self._serve_one(line, attempt)
+        while queue:
+            attempt = queue[0]
+            changed |= self._serve_one(queue, attempt)
             if not attempt.is_done:
                 break
         return changed
 
-    def _serve_one(self, line: Line, attempt: Attempt) -> bool:
+    def _serve_one(self, queue: WaitQueue, attempt: Attempt) -> bool:
         changed = attempt.advance()
         if attempt.is_done:
-            line.remove(attempt)
+            queue.remove(attempt)
             self._wake(attempt)
         return changed
 
-    def _dismiss(self, line: Line, error: Callable[[], OpError]) -> None:
-        """Fail all attempts in a line."""
-        while line:
-            attempt = line.popleft()
+    def _fail_all(self, queue: WaitQueue, error: Callable[[], OpError]) -> None:
+        """Fail all attempts in a queue."""
+        while queue:
+            attempt = queue.popleft()
             attempt.fail(error())
             self._wake(attempt)
 
     @staticmethod
     def _wake(attempt: Attempt) -> None:
-        wake, attempt.wake = attempt.wake, _no_waiter
+        wake, attempt.wake = attempt.wake, _no_op
         wake()
 
     def check_invariants(self) -> None:
-        for line in self._lines:
-            assert not any(attempt.is_done for attempt in line)
-            for attempt in list(line)[: 1 if line.is_strict else None]:
-                assert not (isinstance(attempt, When) and attempt.is_ready()), "waits for nothing"
+        for queue in self._queues:
+            assert not any(attempt.is_done for attempt in queue)
+            for attempt in list(queue)[: 1 if queue.is_strict else None]:
+                assert not (isinstance(attempt, WaitUntil) and attempt.is_ready()), "waits for nothing"
 
 
-class _Waiting(asyncio.Future[Any]):
+class _AttemptFuture(asyncio.Future[Any]):
     """The future of an attempt. Cancelling it withdraws the attempt at once, so that no element goes to a caller that has
     left.
 
@@ -207,7 +207,7 @@ class _Waiting(asyncio.Future[Any]):
     that is done but whose result was not taken (`_is_taken`) therefore returns what it was served.
     """
 
-    def __init__(self, room: WaitingRoom, attempt: Attempt, finish: Callable[[Any], Any]) -> None:
+    def __init__(self, room: BlockingResource, attempt: Attempt, finish: Callable[[Any], Any]) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._room = room
         self._attempt = attempt
@@ -252,7 +252,7 @@ class _Waiting(asyncio.Future[Any]):
 
 
 def waiting(
-    room: WaitingRoom, attempt: Attempt, finish: Callable[[Any], Any] = lambda result: result
+    room: BlockingResource, attempt: Attempt, finish: Callable[[Any], Any] = lambda result: result
 ) -> asyncio.Future[Any]:
     """Return a future, in the running loop, of `finish(result)` of an attempt."""
-    return _Waiting(room, attempt, finish)
+    return _AttemptFuture(room, attempt, finish)

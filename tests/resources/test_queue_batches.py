@@ -115,7 +115,7 @@ def test_many_are_chosen_as_they_would_be_one_by_one():
 @pytest.fixture(params=[fifo, shuffling])
 def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Queue:
     made: Queue = request.param()
-    monkeypatch.setattr(type(made), "most_at_once", 100)
+    monkeypatch.setattr(type(made), "max_per_turn", 100)
     made.enqueue_many(singles(MANY))
     return made
 

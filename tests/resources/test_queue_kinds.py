@@ -76,7 +76,7 @@ def test_a_shuffling_queue_gives_each_element_once_in_the_order_of_its_seed():
 def test_some_elements_are_left_until_the_queue_is_closed():
     queue = shuffling(least=2)
     queue.enqueue_many([(k,) for k in range(3)])
-    assert queue.gives_at_once
+    assert queue.can_dequeue_now
     queue.dequeue()
     one, many = waits(queue.dequeue()), waits(queue.dequeue_up_to(5))
     queue.check_invariants()
@@ -128,7 +128,7 @@ def test_who_asks_for_many_gets_the_lowest_of_all_that_came_until_there_were_eno
     queue.enqueue((5, 1))
     many = waits(queue.dequeue_many(2))
     one = waits(queue.dequeue())
-    assert not queue.gives_at_once
+    assert not queue.can_dequeue_now
 
     queue.enqueue((1, 2))
     assert seconds(many.outcome()) == [2, 1]

@@ -168,7 +168,7 @@ def _dequeue(context: KernelContext) -> Compute:
 
     def at_once(handle: Any) -> Any:
         queue = find_queue(handle)
-        if not queue.gives_at_once:
+        if not queue.can_dequeue_now:
             return WOULD_BLOCK
         element = queue.dequeue()
         assert not isinstance(element, Attempt)

@@ -37,8 +37,8 @@ def _kernel_of(make: Make) -> Reference:
 def _check_shared(queue: Queue, wanted: Queue) -> None:
     if queue.kind != wanted.kind:
         raise InvalidArgumentError(f"Shared queue {queue.name!r}: expected {wanted.kind}, found {queue.kind}")
-    for what, asked in wanted.asked_for.items():
-        has = queue.asked_for[what]
+    for what, asked in wanted.shared_properties.items():
+        has = queue.shared_properties[what]
         if has != asked:
             verb = "were" if what.endswith("s") else "was"
             raise InvalidArgumentError(

@@ -21,10 +21,10 @@ from aioexec.ops.common.copies import are_large, copied
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.resources.manager import place_of
 from aioexec.resources.staging import StagingArea, StagingMap
-from aioexec.resources.waiting import Attempt, WaitingRoom, waiting
+from aioexec.resources.waiting import Attempt, BlockingResource, waiting
 from aioexec.shapes import Dims
 
-Make = Callable[[Attrs], WaitingRoom]
+Make = Callable[[Attrs], BlockingResource]
 Verb = Callable[..., Any]
 """(area, *inputs) to the result, or to an Attempt at it."""
 Finish = Callable[[KernelContext], Callable[[Any], Any]]
@@ -39,14 +39,14 @@ def _map(attrs: Attrs, kind: type[StagingMap]) -> StagingMap:
     return kind(kind is OrderedStagingMap, attrs["capacity"], attrs["memory_limit"])
 
 
-_MAKERS: dict[type[WaitingRoom], Make] = {
+_MAKERS: dict[type[BlockingResource], Make] = {
     StagingArea: lambda attrs: StagingArea(attrs["capacity"], attrs["memory_limit"]),
     StagingMap: partial(_map, kind=StagingMap),
     OrderedStagingMap: partial(_map, kind=OrderedStagingMap),
 }
 
 
-def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], WaitingRoom]:
+def _area(context: KernelContext, kind: type[BlockingResource]) -> Callable[[], BlockingResource]:
     place = place_of(context.attrs, context.node_name, shared_by_node_name=True)
     make = partial(_MAKERS[kind], context.attrs)
     return lambda: context.resources.lookup_or_create(kind, place.container, place.name, make)
@@ -55,7 +55,7 @@ def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], Waiti
 # Kernels
 
 
-def _take_kernel(kind: type[WaitingRoom], verb: Verb, finish: Finish) -> Reference:
+def _take_kernel(kind: type[BlockingResource], verb: Verb, finish: Finish) -> Reference:
     """Return the kernel of an op that takes or reads values."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -71,7 +71,7 @@ def _take_kernel(kind: type[WaitingRoom], verb: Verb, finish: Finish) -> Referen
     return kernel
 
 
-def _put_kernel(kind: type[WaitingRoom], verb_for: Callable[[Attrs], Verb], operands: int) -> Reference:
+def _put_kernel(kind: type[BlockingResource], verb_for: Callable[[Attrs], Verb], operands: int) -> Reference:
     """Return the kernel of an op that stages its inputs after the first `operands`; `verb_for` receives the attributes."""
 
     def kernel(context: KernelContext) -> Compute:
@@ -166,7 +166,7 @@ def _register(name: str, signature: str, dtypes: str, kernel: Reference, shape: 
     )
 
 
-def _register_queries(kind: type[WaitingRoom], *rows: tuple[str, str, Verb]) -> None:
+def _register_queries(kind: type[BlockingResource], *rows: tuple[str, str, Verb]) -> None:
     for name, output, verb in rows:
         shape = (lambda context: [()]) if output else (lambda context: [])
         _register(name, f"() -> ({output})", "dtypes:list(type)", _take_kernel(kind, verb, _unchanged), shape)
