@@ -1,4 +1,4 @@
-"""Training, under the names of `tf.train`: optimizers, learning rates, the global step; clusters."""
+"""Training, under the names of `tf.train`: optimizers, learning rates, checkpoints, hooks, sessions, input, clusters."""
 
 from typing import TYPE_CHECKING
 

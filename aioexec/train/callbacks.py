@@ -1,4 +1,4 @@
-"""Calls of functions of the user, plain or `async def`: hooks, listeners, init functions, step functions, session creators."""
+"""Calls of user functions, plain or `async def`: hooks, listeners, init functions, step functions, session creators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement for replicated training: variables on the parameter servers, in turn, everything else on the worker."""
+"""Placement for replicated training: variables on the parameter servers, round-robin, everything else on the worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STANDARD_PS_OPS = (
     "ResourceConditionalAccumulator",
     "DecisionTreeResource",
 )
-"""Ops whose state parameter servers keep."""
+"""Ops whose state is placed on parameter servers."""
 
 
 def replica_device_setter(
@@ -39,17 +39,17 @@ def replica_device_setter(
     ps_ops: Collection[str] | None = None,
     ps_strategy: Callable[[Operation], int] | None = None,
 ) -> Callable[[Operation], str] | None:
-    """A function for `tf.device` that places nodes; None if there are no parameter servers.
+    """A device function for `tf.device`; None if there are no parameter servers.
 
     Args:
-        ps_tasks: how many parameter servers there are; of `cluster`, if that is given.
-        merge_devices: fill in what the device asked for leaves open; otherwise it is taken as it is.
-        cluster: a ClusterSpec, or what one is made of.
+        ps_tasks: the number of parameter servers; taken from `cluster`, if that is given.
+        merge_devices: complete the requested device; otherwise it is used unchanged.
+        cluster: a ClusterSpec, or an argument of ClusterSpec.
         ps_ops: types of ops to put on parameter servers: `STANDARD_PS_OPS` by default.
-        ps_strategy: the task for a node; one after the other by default.
+        ps_strategy: from a node to the index of its task; round-robin by default.
 
     Raises:
-        GraphTypeError: `ps_strategy` is no function, `cluster` describes none.
+        GraphTypeError: `ps_strategy` is not callable, `cluster` describes no cluster.
     """
     if cluster is not None:
         jobs = ClusterSpec(cluster).as_dict()
@@ -82,7 +82,7 @@ def _on_server(
 
 
 class _InTurn:
-    """Tasks one after the other, then again from the first."""
+    """The round-robin strategy."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
@@ -94,16 +94,16 @@ class _InTurn:
 
 
 class GreedyLoadBalancingStrategy:
-    """A `ps_strategy`: each node goes to the task that has the least load so far; of several, to the first.
+    """A `ps_strategy`: each node goes to the task with the least load so far; ties go to the first.
 
     `_loads` are the loads of the tasks.
     """
 
     def __init__(self, num_tasks: int, load_fn: Callable[[Operation], float]) -> None:
-        """Begin with no load.
+        """Start with no load.
 
         Args:
-            load_fn: the load of a node, such as `byte_size_load_fn`.
+            load_fn: from a node to its load, such as `byte_size_load_fn`.
         """
         self._load = load_fn
         self._loads = [0.0] * num_tasks
@@ -115,14 +115,14 @@ class GreedyLoadBalancingStrategy:
 
 
 def byte_size_load_fn(op: Operation) -> float:
-    """The bytes of a variable, as the load it is to its parameter server.
+    """A load function: the size of a variable in bytes.
 
     Raises:
         GraphValueError: its size is not known.
     """
     output = op.outputs[0]
     shape = output.get_shape()
-    if not shape.is_fully_defined():  # a variable's own is set after it was placed
+    if not shape.is_fully_defined():  # a variable's own is set after placement
         shape = TensorShape(op.get_attr("shape"))
     if not shape.is_fully_defined():
         raise GraphValueError(f"{op.type} {op.name!r}: its load is the size of {shape}, which is not known")

@@ -1,13 +1,13 @@
 """Errors of training loops, and the replacement of StopIteration, which cannot leave a coroutine.
 
     FailedPreconditionError
-    └── TrainingStateError      also RuntimeError: right request, wrong moment
+    └── TrainingStateError      also RuntimeError: not allowed in the present state
     OutOfRangeError
     └── EndOfLoopError          a callback raised StopIteration
 
-Python turns a StopIteration that leaves a coroutine into a RuntimeError whose cause it is, and a future cannot hold one. If
-a callback raises it, plain or `async def`, EndOfLoopError is raised in its place: it is an OutOfRangeError, so that code which
-ends a loop at the end of input ends it here too.
+Python converts a StopIteration that leaves a coroutine to a RuntimeError with it as the cause, and a future cannot hold one. If
+a callback raises it, plain or `async def`, EndOfLoopError is raised instead: it is an OutOfRangeError, so code that ends a loop
+at the end of input also handles it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from aioexec.train.callbacks import settled
 
 
 class TrainingStateError(FailedPreconditionError, RuntimeError):
-    """The session, model or scaffold is not in the state for this."""
+    """The session, model or scaffold is in the wrong state for the call."""
 
 
 class EndOfLoopError(OutOfRangeError):
-    """A callback raised StopIteration: the loop is to end."""
+    """A callback raised StopIteration to end the loop."""
 
 
 def is_stop_iteration(error: BaseException | None) -> bool:
-    """Whether this is a StopIteration, or what Python made of one that left a coroutine."""
+    """Whether this is a StopIteration, or the RuntimeError of one that left a coroutine."""
     if isinstance(error, RuntimeError) and str(error) == "coroutine raised StopIteration":
         error = error.__cause__
     return isinstance(error, StopIteration)
@@ -40,7 +40,7 @@ def ends_loop(error: BaseException | None) -> bool:
 
 
 def end_of_loop(error: BaseException) -> BaseException:
-    """The error that can leave a coroutine in place of this one: itself, unless it is a StopIteration."""
+    """The error to raise from a coroutine for this one: EndOfLoopError for a StopIteration, otherwise the error itself."""
     if not is_stop_iteration(error):
         return error
     ended = EndOfLoopError(str(error.__cause__ or error) or "the end of the loop was requested")
@@ -49,7 +49,7 @@ def end_of_loop(error: BaseException) -> BaseException:
 
 
 async def called(callback: Callable[..., Awaitable[Any] | Any], *args: Any) -> Any:
-    """Call what may be plain or `async def`; a StopIteration comes out as EndOfLoopError."""
+    """Call a plain or `async def` function; StopIteration is raised as EndOfLoopError."""
     try:
         return await settled(callback(*args))
     except (StopIteration, RuntimeError) as error:

@@ -16,14 +16,14 @@ from aioexec.ops.state.variable_scope import get_variable
 
 NAME = "global_step"
 READ_KEY = "global_step_read_op_cache"
-"""The collection that holds the tensor which reads the global step."""
+"""The collection with the tensor that reads the global step."""
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The global step of a graph: what its collection holds, else the tensor "global_step:0"; None if there is none.
+    """The global step of a graph: the item of its collection, else the tensor "global_step:0"; None if there is none.
 
     Raises:
-        GraphTypeError: what was found is not a scalar of integers.
+        GraphTypeError: it is not an integer scalar.
         GraphValueError: there are several.
     """
     graph = graph or get_default_graph()
@@ -42,7 +42,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
 
 
 def create_global_step(graph: Graph | None = None) -> Any:
-    """A new global step: an int64 scalar that begins at 0.
+    """Create the global step: an int64 scalar that starts at 0.
 
     Raises:
         GraphValueError: the graph has one.
@@ -62,14 +62,14 @@ def create_global_step(graph: Graph | None = None) -> Any:
 
 
 def get_or_create_global_step(graph: Graph | None = None) -> Any:
-    """The global step of a graph, made if there is none."""
+    """The global step of a graph, created if there is none."""
     graph = graph or get_default_graph()
     found = get_global_step(graph)
     return create_global_step(graph) if found is None else found
 
 
 def assert_global_step(global_step_tensor: Any) -> None:
-    """Check that this can be a global step.
+    """Check that a tensor or variable can be a global step.
 
     Raises:
         GraphTypeError: it is no variable or tensor, not of an integer dtype, or not a scalar.
@@ -90,7 +90,7 @@ async def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def _get_global_step_read(graph: Graph | None = None) -> Any:
-    """The tensor kept for reading the global step; None if there is none yet.
+    """The graph's tensor for reading the global step; None if there is none yet.
 
     Raises:
         RuntimeError: there are several.
@@ -106,9 +106,8 @@ def _get_global_step_read(graph: Graph | None = None) -> Any:
 def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
     """A tensor that reads the global step; None without a global step.
 
-    There is one such tensor in a graph, so that all consumers of the step in a run get the same value. It is a read
-    and no more: asking in each step whether the variable is initialised, as TensorFlow's does, costs several times as
-    much as the step.
+    There is one such tensor per graph, so that all its consumers in a run get the same value. Unlike TensorFlow's it does not
+    check in each step whether the variable is initialised, which costs several times as much as the step.
     """
     graph = graph or get_default_graph()
     read, found = _get_global_step_read(graph), get_global_step(graph)
@@ -121,7 +120,7 @@ def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
 
 
 def _increment_global_step(increment: Any, graph: Graph | None = None) -> Any:
-    """The global step after `increment` was added, which happens after it was read for others in the run.
+    """The global step after adding `increment`, which happens after all other reads in the run.
 
     Raises:
         GraphValueError: there is no global step.

@@ -1,4 +1,4 @@
-"""Blocking calls made from coroutines: files, checksums, the serialisation of large graphs."""
+"""Runs blocking calls of coroutines in threads: file I/O, checksums, serialisation of large graphs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Result = TypeVar("Result")
 async def off_loop(
     function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> Result:
-    """Call a function that blocks in a thread, in a copy of the caller's context.
+    """Call a blocking function in a thread, in a copy of the caller's context.
 
-    A caller that is cancelled, even twice, leaves only when the function has returned, so that no work is left running.
+    If the caller is cancelled, even twice, it returns only after the function has returned, so that no work is left running.
 
     Raises:
         ResourceExhaustedError: no thread can be started; the call is not made.
     """
-    return await to_the_end(in_thread(function, *args, **kwargs))
+    return await uninterrupted(in_thread(function, *args, **kwargs))
 
 
-async def to_the_end(work: Awaitable[Result]) -> Result:
-    """Await work that must not be left half done: a caller that is cancelled, even twice, leaves when it has ended."""
+async def uninterrupted(work: Awaitable[Result]) -> Result:
+    """Await work that must not be interrupted: a caller that is cancelled, even twice, returns only after its end."""
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
@@ -35,7 +35,7 @@ async def to_the_end(work: Awaitable[Result]) -> Result:
             try:
                 await asyncio.wait([running])
             except asyncio.CancelledError:
-                continue  # the first cancellation is the one that is raised
+                continue  # the first cancellation is raised below
         if not running.cancelled():
-            running.exception()  # the cancellation is what the caller sees
+            running.exception()  # the caller gets the cancellation
         raise

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec import train
 from aioexec.errors import GraphValueError, OpError
-from aioexec.train.hooks.progress_hook import Pace, progress_line
+from aioexec.train.hooks.progress_hook import Rate, progress_line
 from tests.train.hooked import Model, model as model, trained
 
 pytestmark = pytest.mark.usefixtures("virtual_clock")
@@ -109,30 +109,30 @@ async def test_steps_between_two_looks_fetch_nothing(model: Model):
 
 
 async def test_the_pace_is_that_of_the_latest_looks():
-    pace = Pace()
-    assert (pace.rate, pace.seconds_for(5)) == (None, None)
+    rate = Rate()
+    assert (rate.rate, rate.seconds_for(5)) == (None, None)
 
     for second in range(100):
-        pace.saw(float(second), 10 * second if second < 50 else 500 + 20 * (second - 50))
+        rate.add(float(second), 10 * second if second < 50 else 500 + 20 * (second - 50))
 
-    assert (pace.rate, pace.seconds_for(100)) == (20.0, 5.0)
+    assert (rate.rate, rate.seconds_for(100)) == (20.0, 5.0)
 
 
 async def test_a_pace_that_was_forgotten_is_not_known():
-    pace = Pace()
-    pace.saw(0.0, 0)
-    pace.saw(1.0, 5)
-    pace.forget()
+    rate = Rate()
+    rate.add(0.0, 0)
+    rate.add(1.0, 5)
+    rate.forget()
 
-    assert pace.rate is None
+    assert rate.rate is None
 
 
 async def test_training_that_stands_still_will_never_end():
-    pace = Pace()
-    pace.saw(0.0, 5)
-    pace.saw(1.0, 5)
+    rate = Rate()
+    rate.add(0.0, 5)
+    rate.add(1.0, 5)
 
-    assert progress_line(5, 10, pace, {}) == "━━━━━━╌╌╌╌╌╌  step 5 of 10 (50%)  0.0 steps/s"
+    assert progress_line(5, 10, rate, {}) == "━━━━━━╌╌╌╌╌╌  step 5 of 10 (50%)  0.0 steps/s"
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ async def test_training_that_stands_still_will_never_end():
     ],
 )
 async def test_values_are_shown_shortly(value, shown):
-    assert progress_line(1, None, Pace(), {"x": value}) == f"step 1  x {shown}"
+    assert progress_line(1, None, Rate(), {"x": value}) == f"step 1  x {shown}"
 
 
 async def test_long_times_are_printed_in_hours():
-    pace = Pace()
-    pace.saw(0.0, 0)
-    pace.saw(1.0, 1)
+    rate = Rate()
+    rate.add(0.0, 0)
+    rate.add(1.0, 1)
 
-    assert progress_line(1, 7_385, pace, {}).endswith("2:03:04 left")
+    assert progress_line(1, 7_385, rate, {}).endswith("2:03:04 left")

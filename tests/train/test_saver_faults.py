@@ -29,7 +29,7 @@ from aioexec.errors import (
 from aioexec.formats.checkpoint_files import OutputFile
 from aioexec.train import Saver, get_checkpoint_state, latest_checkpoint
 from aioexec.train.checkpoints import saver as saver_module
-from aioexec.train.checkpoints.begun_saves import BegunSave, clear_away
+from aioexec.train.checkpoints.begun_saves import BegunSave, clean_up_folder
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import MANNERS, Model as KilledModel, model as killed_model
 from tests.train.kills.nursery import TOUCHING
@@ -168,7 +168,7 @@ async def test_a_disk_that_fills_up_late_leaves_no_part_of_a_checkpoint(
             with pytest.raises(ResourceExhaustedError, match="No space left"):
                 await model.save(session, tmp_path / "m", 2, global_step=2)
             faults.refuses = lambda name, arguments: False
-            await off_loop(clear_away, os.fspath(tmp_path))
+            await off_loop(clean_up_folder, os.fspath(tmp_path))
             assert contents(tmp_path) == before, written
 
 
@@ -430,13 +430,13 @@ def test_a_note_that_says_nothing_goes_without_more(tmp_path: Path, note: bytes)
     (tmp_path / "x.index").write_bytes(b"kept")
     (tmp_path / f"x.saving{'0' * 32}").write_bytes(note)
 
-    clear_away(os.fspath(tmp_path))
+    clean_up_folder(os.fspath(tmp_path))
 
     assert os.listdir(tmp_path) == ["x.index"]
 
 
 def test_a_folder_that_is_not_there_has_nothing_to_clear_away(tmp_path: Path) -> None:
-    clear_away(os.fspath(tmp_path / "nowhere"))
+    clean_up_folder(os.fspath(tmp_path / "nowhere"))
 
 
 async def test_what_users_deleted_is_not_deleted_further(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ async def test_what_users_deleted_is_not_deleted_further(tmp_path: Path) -> None
         dead._descriptor = -1
         (tmp_path / "checkpoint").unlink()
 
-        await off_loop(clear_away, os.fspath(tmp_path))
+        await off_loop(clean_up_folder, os.fspath(tmp_path))
 
         assert await model.restored(session, tmp_path / "m-2") == 2
         assert await model.restored(session, tmp_path / "m-3") == 3

@@ -1,1 +1,1 @@
-"""Savers, checkpoints, and graphs as files."""
+"""Savers, checkpoints, and files of graphs."""

@@ -1,10 +1,13 @@
-"""Notes of unfinished saves: a file beside the checkpoint that lists the files an interrupted save may leave behind.
+"""Journals of unfinished saves: a file beside the checkpoint that lists the files an interrupted save may leave behind.
 
-The note is written before the first file of the checkpoint, and removed after the last file that the save replaces. Its writer
-holds a lock on it, which the system releases when the process dies. The next process that saves into the folder, or recovers
-its list of checkpoints, finds the notes of dead writers (never those of living ones, of any process, container or user), and
-removes what these have left: files that are no checkpoint, a checkpoint the `checkpoint` file was to name and does not, and
-those it does not name any more. What it names is never touched. Where files have no locks, nothing is removed.
+1. `begin` writes the journal before the first file of the checkpoint, and locks it; the system releases the lock when the
+   process dies.
+2. `end` removes the journal after the last file that the save replaces.
+3. The next process that saves into the folder, or recovers its list of checkpoints, finds unlocked journals, whose writers are
+   dead (of any process, container or user), and removes what these have left: files of an incomplete checkpoint, a complete one
+   that the `checkpoint` file was to list and does not, and those it does not list any more.
+
+Checkpoints that the file lists are never removed. On file systems without locks, nothing is removed.
 
 All calls here block; coroutines make them through `off_loop`.
 """
@@ -46,11 +49,11 @@ _ATTEMPTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The contents of a note.
+    """The contents of a journal.
 
-    `name`: of the checkpoint, in the folder of the note. `listed`: the file that is to name it, if any. `had_checkpoint`,
-    `had_meta`, `had_state`: whether these files were there when the save began. `replaced`: the checkpoints that are to go, as
-    seen from the folder.
+    `name`: of the checkpoint, in the folder of the journal. `listed`: the file that is to list it, if any. `had_checkpoint`,
+    `had_meta`, `had_state`: whether these files existed when the save began. `replaced`: the checkpoints to remove, relative to
+    the folder.
     """
 
     name: str
@@ -69,7 +72,7 @@ class BegunSave:
     Args:
         prefix: the path of the checkpoint.
         version: its format.
-        listed: the name of the file that is to name it; None if none is.
+        listed: the name of the file that is to list it; None if none is.
         meta_graph_suffix: of the meta graph beside it.
     """
 
@@ -77,21 +80,21 @@ class BegunSave:
         self._prefix = prefix
         self._folder, name = os.path.split(prefix)
         self._record = _Record(name, version, listed, meta_graph_suffix, False, False, False)
-        self._note = ""
+        self._journal = ""
         self._descriptor = -1
 
     def begin(self) -> None:
-        """Remove what the dead have left in the folder, and leave a note.
+        """Clean up after dead processes in the folder, and write a journal.
 
         Raises:
-            OpError: nothing can be written there.
+            OpError: the journal cannot be written.
         """
         make_folder_of(self._prefix)
-        clear_away(self._folder)
+        clean_up_folder(self._folder)
         record = self._record
         self._record = replace(
             record,
-            had_checkpoint=_is_there(self._prefix, record.version),
+            had_checkpoint=_exists(self._prefix, record.version),
             had_meta=os.path.exists(meta_graph_filename(self._prefix, record.meta_graph_suffix)),
             had_state=record.listed is not None and os.path.exists(state_path(self._folder, record.listed)),
         )
@@ -99,64 +102,64 @@ class BegunSave:
             self._create()
             if hold(self._descriptor) and os.fstat(self._descriptor).st_nlink:
                 break
-            os.close(self._descriptor)  # another process took it for a dead writer's before it was locked
+            os.close(self._descriptor)  # another process took it for a dead one's before it was locked
             self._descriptor = -1
         self._write()
 
     def _create(self) -> None:
-        self._note = f"{self._prefix}.saving{uuid.uuid4().hex}"
-        with naming(self._note):
+        self._journal = f"{self._prefix}.saving{uuid.uuid4().hex}"
+        with naming(self._journal):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._descriptor = os.open(self._note, flags, 0o666)
+            self._descriptor = os.open(self._journal, flags, 0o666)
 
     def replaces(self, paths: Sequence[str]) -> None:
-        """Note that these checkpoints are to go once the `checkpoint` file does not name them."""
+        """Record that these checkpoints are to be removed once the `checkpoint` file does not list them."""
         folder = self._folder or "."
         self._record = replace(self._record, replaced=[os.path.relpath(path, folder) for path in paths])
         self._write()
 
     def _write(self) -> None:
-        """Add what is known now as a line: the last whole one counts."""
+        """Append the present record as a line: the last complete one counts."""
         if self._descriptor >= 0:
-            with naming(self._note):
+            with naming(self._journal):
                 os.write(self._descriptor, json.dumps(asdict(self._record)).encode() + b"\n")
 
     def end(self) -> None:
-        """Remove what is left, of this checkpoint if it was not finished, else of those that it replaces."""
+        """Remove the files of this checkpoint if it is incomplete, otherwise those of the ones it replaces, and the journal."""
         if self._descriptor < 0:
             return
         try:
-            if _settle(self._folder, self._record):
+            if _clean_up(self._folder, self._record):
                 with contextlib.suppress(OSError):
-                    os.unlink(self._note)
+                    os.unlink(self._journal)
         finally:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
-def clear_away(folder: str) -> None:
+def clean_up_folder(folder: str) -> None:
     """Remove what the saves of dead processes have left in a folder."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
             if _NOTE.search(name):
-                _clear_away_if_dead(folder, os.path.join(folder, name))
+                _clean_up_if_dead(folder, os.path.join(folder, name))
     remove_abandoned(folder)
 
 
-def _clear_away_if_dead(folder: str, note: str) -> None:
+def _clean_up_if_dead(folder: str, journal: str) -> None:
     with contextlib.suppress(OSError):
-        descriptor = os.open(note, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             if hold(descriptor):
                 record = _read(descriptor)
-                if record is None or _settle(folder, record):
-                    os.unlink(note)
+                if record is None or _clean_up(folder, record):
+                    os.unlink(journal)
         finally:
             os.close(descriptor)
 
 
 def _read(descriptor: int) -> _Record | None:
-    """The last whole line of a note; None if there is none: the save had not begun."""
+    """The last complete line of a journal; None if there is none: the save had not begun."""
     lines = os.read(descriptor, _LONGEST_NOTE).split(b"\n")[:-1]
     for line in reversed(lines):
         with contextlib.suppress(ValueError, TypeError):
@@ -166,8 +169,8 @@ def _read(descriptor: int) -> _Record | None:
     return None
 
 
-def _settle(folder: str, record: _Record) -> bool:
-    """Remove what a save left that has ended, or whose process has; whether all of it could be removed."""
+def _clean_up(folder: str, record: _Record) -> bool:
+    """Clean up after a save that has ended, or whose process is dead; returns whether all files could be removed."""
     try:
         named = _named(folder, record)
         prefix = os.path.join(folder, record.name)
@@ -191,7 +194,7 @@ def _removed(path: str, remove: Callable[[str], None]) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        if error.errno == errno.ENOTEMPTY:  # what others have put there is none of ours
+        if error.errno == errno.ENOTEMPTY:  # the folder contains files of others
             return True
         logger.warning("Ignoring: %s; %s", path, error.strerror)
         return False
@@ -199,7 +202,7 @@ def _removed(path: str, remove: Callable[[str], None]) -> bool:
 
 
 def _named(folder: str, record: _Record) -> set[str] | None:
-    """The checkpoints that the `checkpoint` file names; None if there is to be none, or users have removed it.
+    """The checkpoints that the `checkpoint` file lists; None if there is to be no such file, or users have removed it.
 
     Raises:
         OpError: it cannot be read.
@@ -216,18 +219,18 @@ def _named(folder: str, record: _Record) -> set[str] | None:
     return {os.path.abspath(without_shards(path)) for path in paths}
 
 
-def _is_there(prefix: str, version: int) -> bool:
+def _exists(prefix: str, version: int) -> bool:
     if version == V2:
         return os.path.isfile(index_name(prefix))
     return os.path.isfile(prefix) or bool(glob.glob(f"{glob.escape(prefix)}-?????-of-?????"))
 
 
 def _unwanted(prefix: str, record: _Record, named: set[str] | None) -> list[str]:
-    """The files of a checkpoint that was not finished; else the data files that its index does not mean."""
-    is_there = _is_there(prefix, record.version)
+    """The files of an incomplete or unlisted checkpoint; for others, the data files that the index does not refer to."""
+    exists = _exists(prefix, record.version)
     is_wanted = named is None or os.path.abspath(without_shards(prefix)) in named
-    if record.had_checkpoint or (is_there and is_wanted):
-        # These load the messages, in the thread of the save.
+    if record.had_checkpoint or (exists and is_wanted):
+        # Imported here, in the thread of the save: they load the protos.
         from aioexec.formats.bundle_reader import read_index
         from aioexec.formats.bundle_writer import stray_shards
 
@@ -243,5 +246,5 @@ def _unwanted(prefix: str, record: _Record, named: set[str] | None) -> list[str]
 
 
 def _parts(prefix: str) -> list[str]:
-    """What the devices have written of a sharded checkpoint and was not moved into place."""
+    """The parts of a sharded checkpoint that were written but not moved into place."""
     return glob.glob(os.path.join(glob.escape(f"{prefix}{_PARTS}"), "part-*"))

@@ -1,4 +1,4 @@
-"""Reads checkpoints of both formats by the names of what is in them, without a graph.
+"""Reads checkpoints of both formats by the names of their tensors, without a graph.
 
 Everything here blocks: coroutines call it off the loop.
 """
@@ -19,7 +19,7 @@ _SUFFIX_OF_OUTPUT = ":0"
 
 
 class CheckpointReader:
-    """A checkpoint that is read. Its files stay open until it is closed, left as a context, or forgotten.
+    """An open checkpoint. Its files stay open until `close`, the end of a `with` block, or garbage collection.
 
     Raises:
         NotFoundError: there is no such checkpoint.
@@ -35,7 +35,7 @@ class CheckpointReader:
         self._dtypes = {name: dtype for name, dtype, _ in described}
 
     def close(self) -> None:
-        """Close the files; what is known of names, shapes and dtypes stays."""
+        """Close the files; names, shapes and dtypes remain available."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class CheckpointReader:
         return os.fsdecode(tensor_str) in self._shapes
 
     def get_tensor(self, tensor_str: str | bytes) -> Any:
-        """A tensor as an array, or a scalar as a NumPy scalar; one that was saved in parts, put together.
+        """A tensor as an array, a scalar as a NumPy scalar; partitioned tensors are concatenated.
 
         Raises:
             NotFoundError: there is no tensor of this name.
@@ -82,7 +82,7 @@ class CheckpointReader:
 
 
 def _opened(path: str) -> Any:
-    """A reader of the format that the files of a checkpoint have."""
+    """A reader for the format of a checkpoint's files."""
     from aioexec.formats.bundle_reader import BundleReader
     from aioexec.formats.slice_table import SliceTableReader
 
@@ -90,12 +90,12 @@ def _opened(path: str) -> Any:
 
 
 def NewCheckpointReader(filepattern: Path) -> CheckpointReader:
-    """A reader of the checkpoint of this path."""
+    """A reader of the checkpoint with this path."""
     return CheckpointReader(filepattern)
 
 
 def checkpoint_path(ckpt_dir_or_file: Path) -> str:
-    """The path of a checkpoint, of a folder that of its latest.
+    """The path itself, or for a folder the path of its latest checkpoint.
 
     Raises:
         GraphValueError: the folder has none.
@@ -110,7 +110,7 @@ def checkpoint_path(ckpt_dir_or_file: Path) -> str:
 
 
 def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
-    """A reader of a checkpoint, or of the latest one of a folder.
+    """A reader of a checkpoint, or of the latest one in a folder.
 
     Raises:
         GraphValueError: the folder has none.
@@ -119,12 +119,12 @@ def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
 
 
 def load_variable(ckpt_dir_or_file: Path, name: str) -> Any:
-    """The value a checkpoint has for a variable."""
+    """The value of a variable in a checkpoint."""
     with load_checkpoint(ckpt_dir_or_file) as reader:
         return reader.get_tensor(name.removesuffix(_SUFFIX_OF_OUTPUT))
 
 
 def list_variables(ckpt_dir_or_file: Path) -> list[tuple[str, list[int]]]:
-    """Name and shape of each tensor of a checkpoint, by name."""
+    """(name, shape) of each tensor in a checkpoint, sorted by name."""
     with load_checkpoint(ckpt_dir_or_file) as reader:
         return sorted(reader.get_variable_to_shape_map().items())

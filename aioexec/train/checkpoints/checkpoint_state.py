@@ -1,6 +1,6 @@
 """The `checkpoint` file of a folder: the list of its checkpoints, and the latest one.
 
-It is a text message, CheckpointState. It is replaced atomically, never changed in place, and names a checkpoint only after that
+It is a text proto, CheckpointState. It is replaced atomically, never changed in place, and lists a checkpoint only after that
 was written completely. All calls here block; coroutines make them through `off_loop`.
 """
 
@@ -25,14 +25,14 @@ V1: Final = 1
 V2: Final = 2
 _MAX_STATE: Final = 64 << 20
 _LONGEST_PATTERN: Final = 1 << 10
-"""Characters; a name has 255 at most, and to read a pattern takes time that grows with the square of its length."""
+"""The most characters of a pattern, since matching takes quadratic time; a file name has at most 255."""
 _SHARDS_OF_PREFIX: Final = re.compile(r"-[\d?]+-of-\d+$")
 
 Path = str | os.PathLike[str]
 
 
 def state_path(folder: Path, latest_filename: str | None = None) -> str:
-    """Where the state of the checkpoints in a folder is."""
+    """The path of the checkpoint state of a folder."""
     return os.path.join(os.fspath(folder), latest_filename or DEFAULT_NAME)
 
 
@@ -43,12 +43,12 @@ def generate_checkpoint_state_proto(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> Any:
-    """A CheckpointState: the latest checkpoint, and all, from the oldest to the latest.
+    """A CheckpointState: the latest checkpoint, and all of them from the oldest to the latest.
 
-    Relative paths become relative to `save_dir`, if this is relative too.
+    Relative paths are made relative to `save_dir`, if this is relative too.
 
     Raises:
-        GraphValueError: there are timestamps, but not one for each path.
+        GraphValueError: the number of timestamps is not that of the paths.
     """
     from aioexec.formats.protos import CheckpointState
 
@@ -82,11 +82,11 @@ def update_checkpoint_state(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> None:
-    """Write the state of the checkpoints in a folder.
+    """Write the checkpoint state of a folder.
 
     Raises:
-        RuntimeError: the checkpoint has the name of the file for the state.
-        OpError: the file cannot be written; the former one stays.
+        RuntimeError: the checkpoint has the name of the state file.
+        OpError: the file cannot be written; the previous one remains.
     """
     write_checkpoint_state(
         save_dir,
@@ -107,7 +107,7 @@ def write_checkpoint_state(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> None:
-    """`update_checkpoint_state`, and with `save_relative_paths` all paths as seen from the folder."""
+    """`update_checkpoint_state`; with `save_relative_paths`, all paths are relative to the folder."""
     from google.protobuf import text_format
 
     def seen(path: str) -> str:
@@ -133,13 +133,13 @@ def write_checkpoint_state(
 
 
 def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = None) -> Any:
-    """The state of the checkpoints in a folder, with paths that are absolute or begin with the folder.
+    """The checkpoint state of a folder, with paths that are absolute or begin with the folder.
 
     Returns:
-        A CheckpointState; None if there is no file, or one that cannot be read (which is logged).
+        A CheckpointState; None if there is no file, or it cannot be read (which is logged).
 
     Raises:
-        GraphValueError: the file names no checkpoint.
+        GraphValueError: the file lists no checkpoint.
     """
     from google.protobuf import text_format
 
@@ -167,7 +167,7 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
 
 
 def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) -> str | None:
-    """The path of the latest checkpoint in a folder; None if there is no state, or its checkpoint is gone."""
+    """The path of the latest checkpoint in a folder; None if there is no state, or the checkpoint does not exist."""
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None
@@ -179,23 +179,23 @@ def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) 
 
 
 def checkpoint_exists(checkpoint_prefix: Path) -> bool:
-    """Whether there is a checkpoint of this path, in either format."""
+    """Whether a checkpoint with this path exists, in either format."""
     return _file_of(os.fspath(checkpoint_prefix)) is not None
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Path]) -> list[float]:
-    """When checkpoints were written, in seconds since the epoch, for those of the paths that are there."""
+    """The modification times of the existing checkpoints among these paths, in seconds since the epoch."""
     times = []
     for prefix in checkpoint_prefixes:
         path = _file_of(os.fspath(prefix))
         if path is not None:
-            with contextlib.suppress(FileNotFoundError):  # someone deletes old ones meanwhile
+            with contextlib.suppress(FileNotFoundError):  # another process may delete old ones meanwhile
                 times.append(os.stat(path).st_mtime)
     return times
 
 
 def _file_of(prefix: str) -> str | None:
-    """The file that says that a checkpoint is there."""
+    """The file whose existence defines that of the checkpoint."""
     for path in (index_name(prefix), prefix):
         found = matching(path)
         if found:
@@ -204,34 +204,34 @@ def _file_of(prefix: str) -> str | None:
 
 
 def matching(path: str) -> list[str]:
-    """The file of that name, else the files of its folder whose names match its last part as a pattern.
+    """The file of that name if it exists, otherwise the files in its folder whose names match its last component as a pattern.
 
-    Paths come from the file of the state, which is untrusted: a pattern in the name of a folder could search all disks.
+    Paths come from the state file, which is untrusted: a pattern in a folder name could search all disks.
     """
     if os.path.exists(path):
         return [path]
     folder, name = os.path.split(path)
     if len(name) > _LONGEST_PATTERN:
         return []
-    with contextlib.suppress(ValueError):  # a zero byte
+    with contextlib.suppress(ValueError):  # a NUL byte
         return sorted(glob.glob(os.path.join(glob.escape(folder), name)))
     return []
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:
-    """Where the meta graph of a checkpoint is."""
+    """The path of a checkpoint's meta graph."""
     return f"{without_shards(checkpoint_filename)}.{meta_graph_suffix}"
 
 
 def without_shards(checkpoint_filename: str) -> str:
-    """The path of a checkpoint without the numbers of files that the first format adds."""
+    """The path of a checkpoint without the shard suffix of the first format."""
     return _SHARDS_OF_PREFIX.sub("", checkpoint_filename)
 
 
 def remove_checkpoint(
     checkpoint_prefix: Path, checkpoint_format_version: int = V2, meta_graph_suffix: str = "meta"
 ) -> None:
-    """Remove the files of a checkpoint; the one that makes it a checkpoint first.
+    """Remove the files of a checkpoint; the one that defines its existence first.
 
     Raises:
         OpError: a file cannot be removed.
@@ -242,7 +242,7 @@ def remove_checkpoint(
 
 
 def checkpoint_files(prefix: str, version: int, meta_graph_suffix: str = "meta") -> list[str]:
-    """The files of a checkpoint: first the one that makes it a checkpoint, last the meta graph, which may not be there."""
+    """The files of a checkpoint: first the one that defines its existence, last the meta graph, which may not exist."""
     if version == V2:
         paths = [index_name(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
     else:

@@ -1,4 +1,4 @@
-"""Graphs for inference alone: variables become constants of their values, and nodes that only training uses are left out."""
+"""Graphs for inference: variables are replaced by constants, and nodes that only training needs are removed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _OUTPUT_SHAPES: Final = "_output_shapes"
 _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
-_PASS_ON: Final = frozenset({"Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration"})
-"""Ops whose output is the variable at their input, besides those with reference outputs."""
+_FORWARDING_OPS: Final = frozenset({"Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration"})
+"""Ops that forward a variable at their input, besides those with reference outputs."""
 
 _REMOVED: Final = frozenset({"CheckNumerics"})
 _SPLICED: Final = frozenset({"Identity", "StopGradient"})
@@ -28,7 +28,7 @@ async def convert_variables_to_constants(
     variable_names_whitelist: Collection[str] | None = None,
     variable_names_blacklist: Collection[str] | None = None,
 ) -> GraphDef:
-    """What some nodes of a graph need, with the present values of variables in place of these.
+    """The subgraph of some output nodes, with variables replaced by constants of their present values.
 
     Args:
         sess: a session in which the variables have values.
@@ -36,7 +36,7 @@ async def convert_variables_to_constants(
         variable_names_blacklist: variables not to convert.
 
     Raises:
-        UnimplementedError: a node does with a variable what cannot be done with a constant.
+        UnimplementedError: a node uses a variable in a way that a constant does not support.
     """
     result = extract_sub_graph(input_graph_def, output_node_names)
     names = [
@@ -53,7 +53,7 @@ async def convert_variables_to_constants(
 
 
 def _read_of(variable: NodeDef, graph: Any) -> Any:
-    """A tensor that has the value of a variable, and that can be fetched."""
+    """A fetchable tensor with the value of a variable."""
     output = graph.get_operation_by_name(variable.name).outputs[0]
     if variable.op != "VarHandleOp":
         return output
@@ -68,8 +68,8 @@ def _read_of(variable: NodeDef, graph: Any) -> Any:
 class _Frozen:
     """A GraphDef whose variables become constants.
 
-    Constant: the nodes by name, the values of variables. Growing: `_dtypes`, what is now a value and was a variable: the dtype
-    of each, by the name of the node it comes from.
+    Constant: the nodes by name, the values of variables. Growing: `_dtypes`, from each node whose output was a variable and
+    becomes a value to the dtype.
     """
 
     def __init__(self, graph_def: GraphDef, values: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ class _Frozen:
         for name in self._values:
             node = self._nodes[name]
             self._dtypes[name] = node.attr["dtype"].type
-        self._find_passed_on()
+        self._find_forwarded()
         users = [node for node in self._graph_def.node if node.name not in self._values and self._uses(node)]
         for node in users:
             self._adapt(node)
@@ -94,26 +94,26 @@ class _Frozen:
         given = (node_of_input(text) for text in node.input if not text.startswith("^"))
         return next((name for name in given if name in self._dtypes), None)
 
-    def _find_passed_on(self) -> None:
-        """Follow variables through what hands them on, round loops too."""
+    def _find_forwarded(self) -> None:
+        """Find the nodes that forward variables, also around loops."""
         found = True
         while found:
             found = False
             for node in self._graph_def.node:
                 source = self._uses(node)
-                if source and node.name not in self._dtypes and self._hands_on(node):
+                if source and node.name not in self._dtypes and self._forwards_variable(node):
                     self._dtypes[node.name] = self._dtypes[source]
                     found = True
 
-    def _hands_on(self, node: NodeDef) -> bool:
-        """Whether a node that takes a variable has it, not its value, for an output."""
+    def _forwards_variable(self, node: NodeDef) -> bool:
+        """Whether a node that takes a variable forwards the variable, rather than its value."""
         from aioexec.formats.protos import DataType
 
         is_handle = "T" in node.attr and node.attr["T"].type == DataType.DT_RESOURCE
-        return (is_handle or node.op.startswith("Ref")) and node.op.removeprefix("Ref") in _PASS_ON
+        return (is_handle or node.op.startswith("Ref")) and node.op.removeprefix("Ref") in _FORWARDING_OPS
 
     def _adapt(self, node: NodeDef) -> None:
-        """Let a node take a value where it took a variable."""
+        """Change a node that took a variable to take a value."""
         source = self._uses(node)
         assert source is not None
         dtype: Any = self._dtypes[source]
@@ -121,10 +121,10 @@ class _Frozen:
             node.op = node.op.removeprefix("Ref")
             node.attr["T"].type = dtype
         elif node.op == "ReadVariableOp":
-            self._become(node, "Identity", T=dtype)
+            self._change_op(node, "Identity", T=dtype)
         elif node.op == "VariableShape":
             out_type = node.attr["out_type"].type
-            self._become(node, "Shape", T=dtype)
+            self._change_op(node, "Shape", T=dtype)
             node.attr["out_type"].type = out_type
         elif node.op == "ResourceGather":
             self._become_gather(node, dtype)
@@ -143,8 +143,8 @@ class _Frozen:
             for arg in definition.inputs
         )
 
-    def _become(self, node: NodeDef, op: str, **types: Any) -> None:
-        """Make it a node of another op with these types; what is known of its shape stays."""
+    def _change_op(self, node: NodeDef, op: str, **types: Any) -> None:
+        """Change a node to another op with these types; static shapes are kept."""
         node.op = op
         for name in [name for name in node.attr if name != _OUTPUT_SHAPES]:
             del node.attr[name]
@@ -156,7 +156,7 @@ class _Frozen:
         from aioexec.formats.tensor_codec import make_tensor_proto
 
         indices, batch_dims = node.attr["Tindices"].type, node.attr["batch_dims"].i
-        self._become(node, "GatherV2", Tparams=dtype, Tindices=indices, Taxis=DataType.DT_INT32)
+        self._change_op(node, "GatherV2", Tparams=dtype, Tindices=indices, Taxis=DataType.DT_INT32)
         node.attr["batch_dims"].i = batch_dims
         axis = self._graph_def.node.add(name=f"{node.name}/axis", op="Const", device=node.device)
         axis.attr["dtype"].type = DataType.DT_INT32
@@ -178,10 +178,10 @@ class _Frozen:
 
 
 def remove_training_nodes(input_graph: GraphDef, protected_nodes: Collection[str] | None = None) -> GraphDef:
-    """A graph without nodes that check numbers or pass a tensor on, except where control edges need them.
+    """A graph without CheckNumerics and Identity nodes, except where control edges need them.
 
     Args:
-        protected_nodes: names of nodes to keep, such as those that are fetched.
+        protected_nodes: names of nodes to keep, such as fetches.
     """
     protected = set(protected_nodes or ())
     controlling = {text[1:] for node in input_graph.node for text in node.input if text.startswith("^")}
@@ -208,7 +208,7 @@ def _groups(node: NodeDef) -> Iterator[str]:
 
 
 def _bypassing(inputs: Sequence[str], bypassed: dict[str, str]) -> Iterator[str]:
-    """Inputs, with what a node took in place of that node; waiting for it is waiting for that."""
+    """The inputs with removed nodes replaced by these nodes' inputs, for data and control edges."""
     for text in inputs:
         mark = "^" if text.startswith("^") else ""
         while (name := node_of_input(text)) in bypassed:

@@ -1,4 +1,4 @@
-"""Writes graphs to files, for people and tools to read."""
+"""Writes graphs to files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from aioexec.graph.graph import Graph
 def write_graph(
     graph_or_graph_def: Any, logdir: str | os.PathLike[str], name: str, as_text: bool = True
 ) -> str:
-    """Write a graph as a GraphDef into a file of a directory, which is made if need be; return the path. Blocks.
+    """Write a graph as a GraphDef to a file in a directory, which is created if needed; return the path. Blocks.
 
-    Readers see the file that was there, or the whole new one.
+    The file is replaced atomically.
 
     Args:
-        as_text: in protobuf's text format; else its bytes.
+        as_text: use protobuf's text format instead of binary.
 
     Raises:
         OpError: the file cannot be written.

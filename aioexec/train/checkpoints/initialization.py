@@ -16,22 +16,22 @@ from aioexec.train.checkpoints.checkpoint_state import Path
 from aioexec.train.checkpoints.saveables import saveables_of
 
 Shapes = Mapping[str, list[int]]
-"""Of the tensors of a checkpoint, by name."""
+"""From the names of a checkpoint's tensors to their shapes."""
 
 
 def init_from_checkpoint(
     ckpt_dir_or_file: Path, assignment_map: Mapping[str, Any] | Iterable[tuple[str, Any]]
 ) -> None:
-    """Let the initializers of variables assign what a checkpoint has. Reads the index of the checkpoint, and blocks meanwhile.
+    """Make the initializers of variables assign values from a checkpoint. Blocks while it reads the index.
 
     Args:
-        ckpt_dir_or_file: the checkpoint, or the folder whose latest one it is.
+        ckpt_dir_or_file: the checkpoint, or a folder, for its latest one.
         assignment_map: from names in the checkpoint to variables, a dict or pairs. A variable is given by its name, itself, or
-            the list of its parts; "scope/" in the checkpoint stands for all variables in a scope, "/" for no scope: they have
-            the same names below these.
+            the list of its partitions; "scope/" in the checkpoint stands for all variables in a scope, "/" for no scope: names
+            below the scopes are the same.
 
     Raises:
-        GraphValueError: the checkpoint or the graph lacks what the map names, or shapes differ.
+        GraphValueError: the checkpoint or the graph lacks a name in the map, or shapes differ.
     """
     path = checkpoint_path(ckpt_dir_or_file)
     with load_checkpoint(path) as reader:
@@ -47,7 +47,7 @@ def init_from_checkpoint(
 
 
 def _variable(target: Any) -> Any:
-    """The variable, or the list of its parts, that is meant; None if it is a scope."""
+    """The variable, or the list of its partitions, for a value of the map; None if that is a scope."""
     if isinstance(target, PartitionedVariable):
         return list(target)
     if isinstance(target, Variable | list | tuple):
@@ -88,7 +88,7 @@ def _initialize_scope(path: str, source: str, target: str, shapes: Shapes) -> No
 
 
 def _names_in(prefix: str) -> Iterator[str]:
-    """The names of the variables below a scope; a variable in parts has one."""
+    """The names of the variables below a scope; a partitioned variable has one."""
     store = VariableStore.of(get_default_graph())
     parts = {part.op.name for whole in store.partitioned.values() for part in whole}
     yield from (name for name in store.variables if name.startswith(prefix) and name not in parts)
@@ -96,10 +96,10 @@ def _names_in(prefix: str) -> Iterator[str]:
 
 
 def initialize_from(variable: Any, path: str, tensor_name: str) -> None:
-    """Let a variable, or the parts of one, begin as a tensor of a checkpoint.
+    """Make a variable, or the partitions of one, start with a tensor of a checkpoint.
 
     Raises:
-        GraphValueError: the parts are not those of one variable.
+        GraphValueError: the partitions are not those of one variable.
     """
     parts = variable if isinstance(variable, list | tuple) else [variable]
     wholes = {part.slice_info.full_name if part.slice_info else part.name for part in parts}

@@ -1,6 +1,6 @@
-"""Imports MetaGraphDefs: adds their nodes, collections and saver to a graph that a program continues to build.
+"""Imports MetaGraphDefs: adds their nodes, collections and saver to an existing graph.
 
-Functions here block while they read a file and make the nodes, in the graph and the context they are called from.
+Functions here block while they read a file and make the nodes, in the graph and the context of their caller.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.train.checkpoints.meta_graphs import UNBOUND_INPUTS, export_scoped_meta_graph
 from aioexec.train.checkpoints.saveables import all_saveable_objects
 from aioexec.train.checkpoints.saver import Saver
-from aioexec.train.input import queue_runner as _queue_runner  # noqa: F401  (how collections hold them)
+from aioexec.train.input import queue_runner as _queue_runner  # noqa: F401  (registers their collection)
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import MetaGraphDef
 
 
 def read_meta_graph_file(filename: str | os.PathLike[str]) -> MetaGraphDef:
-    """The MetaGraphDef that a file holds, as bytes or as text.
+    """The MetaGraphDef in a file, in binary or text format.
 
     Raises:
         NotFoundError: there is no such file.
-        DataLossError: it holds something else.
+        DataLossError: it has another content.
     """
     from aioexec.formats.proto_files import read_proto
     from aioexec.formats.protos import MetaGraphDef
@@ -47,16 +47,16 @@ def import_meta_graph(
     """Add the nodes and collections of a MetaGraphDef to the default graph.
 
     Args:
-        meta_graph_or_file: the MetaGraphDef, or the file that holds it, as bytes or as text.
-        clear_devices: forget on which devices nodes are to be.
-        import_scope: the scope to put everything under.
+        meta_graph_or_file: the MetaGraphDef, or a file with it, in binary or text format.
+        clear_devices: remove the devices of nodes.
+        import_scope: the scope of all new names.
         kwargs: further arguments of `import_scoped_meta_graph`.
 
     Returns:
         A saver: that of the MetaGraphDef, or one of all variables; None if there are none.
 
     Raises:
-        OpError: the file cannot be read, or what is in it cannot be imported; the graph is as it was.
+        OpError: the file cannot be read, or its content cannot be imported; the graph is unchanged.
     """
     return import_meta_graph_with_return_elements(
         meta_graph_or_file, clear_devices=clear_devices, import_scope=import_scope, **kwargs
@@ -70,7 +70,7 @@ def import_meta_graph_with_return_elements(
     return_elements: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> tuple[Saver | None, list[Any] | None]:
-    """As `import_meta_graph`; return also the nodes and tensors that `return_elements` names."""
+    """`import_meta_graph`, with the nodes and tensors named in `return_elements` as a second result."""
     from aioexec.graph.io.metagraph_import import undone_on_error
 
     meta_graph = _meta_graph(meta_graph_or_file)
@@ -88,7 +88,7 @@ def import_meta_graph_with_return_elements(
 
 
 def _saver(meta_graph: MetaGraphDef, scope: str | None, variables: Mapping[str, Any]) -> Saver | None:
-    """A saver for what was imported; the scope it was imported under is read from the name of a variable."""
+    """A saver for the imported variables; the scope they were imported under is derived from the name of a variable."""
     if not meta_graph.HasField("saver_def"):
         return Saver() if all_saveable_objects(scope=scope) else None
     for name, variable in variables.items():
@@ -108,7 +108,7 @@ def import_scoped_meta_graph(
     unbound_inputs_col_name: str = UNBOUND_INPUTS,
     restore_collections_predicate: Callable[[str], bool] = lambda key: True,
 ) -> dict[str, Any]:
-    """Add the nodes and collections of a MetaGraphDef to a graph; return the variables in it, by their names in it."""
+    """Add the nodes and collections of a MetaGraphDef to a graph; return its variables, by their names in the MetaGraphDef."""
     return import_scoped_meta_graph_with_return_elements(
         meta_graph_or_file,
         clear_devices,
@@ -130,7 +130,7 @@ def import_scoped_meta_graph_with_return_elements(
     restore_collections_predicate: Callable[[str], bool] = lambda key: True,
     return_elements: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], list[Any] | None]:
-    """As `import_scoped_meta_graph`; return also the nodes and tensors that `return_elements` names."""
+    """`import_scoped_meta_graph`, with the nodes and tensors named in `return_elements` as a second result."""
     from aioexec.graph.io.metagraph_import import import_meta_graph_nodes
 
     return import_meta_graph_nodes(
@@ -151,10 +151,10 @@ def copy_scoped_meta_graph(
     from_graph: Graph | None = None,
     to_graph: Graph | None = None,
 ) -> dict[str, Any]:
-    """Copy what is in a scope of a graph into another scope, or another graph; return the variables in the copy.
+    """Copy a scope of a graph to another scope, or another graph; return the variables of the copy.
 
     Raises:
-        GraphValueError: it would be a copy onto itself, or the scope takes inputs from outside.
+        GraphValueError: source and target are the same, or the scope has inputs from outside.
     """
     from_graph = get_default_graph() if from_graph is None else from_graph
     to_graph = get_default_graph() if to_graph is None else to_graph

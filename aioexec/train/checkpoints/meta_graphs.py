@@ -1,7 +1,7 @@
-"""Exports graphs as MetaGraphDefs, in files: all a program needs to continue a training that another one began.
+"""Exports graphs as MetaGraphDefs, from which another program can continue a training.
 
-Functions here block while they go through the graph and write: coroutines call them off the loop. Messages are loaded when the
-first is called.
+Functions here block while they convert the graph and write: coroutines call them off the loop. Protos are imported at the first
+call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def export_meta_graph(
 
     Args:
         filename: a file to write it to.
-        meta_info_def: what to say of it, besides the versions and the ops it uses.
+        meta_info_def: further MetaInfoDef fields; versions and the op list are added.
         collection_list: the collections to export; all by default.
     """
     return export_scoped_meta_graph(
@@ -75,19 +75,19 @@ def export_scoped_meta_graph(
     save_debug_info: bool = False,
     **kwargs: Any,
 ) -> tuple[MetaGraphDef, dict[str, Any]]:
-    """A graph, or what is in one of its scopes, as a MetaGraphDef.
+    """A graph, or one of its scopes, as a MetaGraphDef.
 
     Args:
-        filename: a file to write it to; `as_text`: as text, not bytes.
-        graph_def: the nodes of the graph, if they are at hand.
-        export_scope: the scope to export, and to leave out of names.
-        unbound_inputs_col_name: the collection of the MetaGraphDef that lists what its nodes take from outside of the scope.
-        clear_devices: leave out on which devices nodes are to be.
+        filename: a file to write it to; `as_text`: in text format instead of binary.
+        graph_def: the nodes of the graph, if already exported.
+        export_scope: the scope to export, with names relative to it.
+        unbound_inputs_col_name: the collection in the MetaGraphDef that lists the inputs from outside of the scope.
+        clear_devices: remove the devices of nodes.
         clear_extraneous_savers: leave out savers other than that of `saver_def`, with their nodes.
         strip_default_attrs: leave out attributes with their op's default, so that older readers need not know them.
 
     Returns:
-        The MetaGraphDef; the variables in it, by their names in it.
+        The MetaGraphDef; its variables, by their names in it.
     """
     from aioexec.formats.proto_files import write_proto
     from aioexec.graph.io.graphdef_export import graph_to_graph_def

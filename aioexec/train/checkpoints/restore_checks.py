@@ -19,7 +19,7 @@ from aioexec.shapes import Dims, compatible
 
 
 class Wanted(NamedTuple):
-    """A tensor that is read from a checkpoint: which part of it, if not all; the dims that are needed, None if any will do."""
+    """A tensor that is read from a checkpoint: its slice, if it is partial; the required dims, None if any are accepted."""
 
     name: str
     part: str
@@ -51,7 +51,7 @@ def _read_by(op: Operation) -> Iterator[Wanted]:
 
 
 def _dims_for(tensor: Tensor) -> Dims:
-    """The dims of the variable that a tensor is assigned to as it is; None if there is none, or it takes any."""
+    """The dims of the variable to which a tensor is assigned directly; None if there is none, or the shape is not validated."""
     for consumer in tensor.consumers():
         if consumer.type == "Assign":
             return consumer.inputs[0].dims if consumer.attrs["validate_shape"] else None
@@ -63,7 +63,7 @@ def _dims_for(tensor: Tensor) -> Dims:
 
 
 def check_restorable(prefix: str, wanted: list[Wanted]) -> None:
-    """Compare what a checkpoint has with what is to be restored from it. Blocks.
+    """Check that a checkpoint has what is to be restored from it. Blocks.
 
     Raises:
         NotFoundError: it lacks a tensor.
@@ -72,7 +72,7 @@ def check_restorable(prefix: str, wanted: list[Wanted]) -> None:
     """
     from aioexec.formats.bundle_reader import BundleReader, listed
 
-    if not os.path.exists(index_name(prefix)):  # of the first format, whose nodes find out
+    if not os.path.exists(index_name(prefix)):  # of the first format, which the restore nodes check
         return
     with BundleReader(prefix) as reader:
         for name, part, dtype, dims in wanted:

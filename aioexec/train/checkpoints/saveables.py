@@ -1,6 +1,6 @@
-"""What a checkpoint can hold: variables of both kinds, parts of variables, tables, and what programs define.
+"""Saveables: variables of both kinds, partitions of variables, tables, and user-defined objects.
 
-Each becomes SaveableObjects: the tensors to save, their names in the checkpoint, and the nodes that restore them.
+Each is converted to SaveableObjects: the tensors to save, their names in the checkpoint, and the nodes that restore them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class SaveSpec:
     """A tensor to save.
 
     Args:
-        tensor: the tensor, or a function that makes it where it is needed.
-        slice_spec: which part of a tensor it is, as a save node has it; empty for all.
+        tensor: the tensor, or a function that makes it when it is needed.
+        slice_spec: the slice of a full tensor that it is, in the format of save nodes; empty for all of it.
         name: its name in the checkpoint.
-        dtype, device: of the tensor; to be given where it is a function.
+        dtype, device: of the tensor; required if it is a function.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class SaveSpec:
 
 
 class SaveableObject:
-    """Something that is saved as some tensors, all on one device, and restored from them. Programs derive from it.
+    """An object that is saved as some tensors, all on one device, and restored from them. Programs may derive from it.
 
     Args:
-        op: what it stands for; no two savables of a saver stand for the same.
+        op: the object; a saver has at most one saveable for it.
     """
 
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
@@ -73,18 +73,18 @@ class SaveableObject:
 
     @property
     def device(self) -> str:
-        """The dtype of the tensors."""
+        """The device of the tensors."""
         return self.specs[0].device
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
-        """Make what brings it back.
+        """Make the operation that restores the object.
 
         Args:
             restored_tensors: one for each spec.
-            restored_shapes: to which shapes these are brought first, if at all.
+            restored_shapes: the shapes to reshape these to first, or None.
 
         Returns:
-            An operation, or a tensor whose computing does it.
+            An operation or a tensor to run.
         """
         raise NotImplementedError(f"{type(self).__name__}.restore")
 
@@ -94,7 +94,7 @@ def _reshaped(tensors: Sequence[Tensor], shapes: Sequence[Any] | None) -> Tensor
 
 
 class ReferenceVariableSaveable(SaveableObject):
-    """A variable that is known by reference, or a part of one."""
+    """A reference variable, or a partition of one."""
 
     def __init__(self, var: Any, slice_spec: str, name: str) -> None:
         reference = convert_to_tensor(var, as_ref=True)
@@ -110,7 +110,7 @@ class ReferenceVariableSaveable(SaveableObject):
 
 
 class ResourceVariableSaveable(SaveableObject):
-    """A variable that is known by a handle (or a read of one), or a part of one."""
+    """A resource variable (or a read of one), or a partition of one."""
 
     def __init__(self, var: Any, slice_spec: str, name: str) -> None:
         is_read = isinstance(var, Tensor)
@@ -131,7 +131,7 @@ class ResourceVariableSaveable(SaveableObject):
 
 
 class TableSaveable(SaveableObject):
-    """A lookup table that steps change, saved as its keys and its values."""
+    """A mutable lookup table, saved as its keys and its values."""
 
     def __init__(self, table: MutableHashTable | DenseHashTable, name: str) -> None:
         keys, values = table.export()
@@ -146,13 +146,13 @@ class TableSaveable(SaveableObject):
             return apply_no_output_op("LookupTableImportV2", handle, *restored_tensors)
 
 
-# From what programs list to what is saved
+# From variable lists to saveables
 
 _Saveable = Callable[[Any, str, str], SaveableObject]
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """What a saver of the default graph saves by default: global variables, and the collection of saveable objects."""
+    """The default variable list of a saver: global variables, and the collection of saveable objects."""
     graph = get_default_graph()
     return [
         *graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope),
@@ -161,7 +161,7 @@ def all_saveable_objects(scope: str | None = None) -> list[Any]:
 
 
 def by_name(items: Iterable[Any]) -> dict[str, Any]:
-    """Things to save, by the name under which they are; the parts of a variable in one list.
+    """Objects to save, by their names; the partitions of a variable in one list.
 
     Raises:
         GraphTypeError: one of them cannot be saved, or they are no list.
@@ -208,7 +208,7 @@ def _name_of(item: Any) -> str:
 
 
 def _tensor_of(item: Any) -> Tensor:
-    """The tensor by which a variable is saved: a reference, or a read.
+    """The tensor that represents a variable: its reference, or a read.
 
     Raises:
         GraphTypeError: it is no variable.
@@ -225,11 +225,11 @@ def _tensor_of(item: Any) -> Tensor:
 
 
 def saveables_of(named: Mapping[Any, Any]) -> list[SaveableObject]:
-    """All that is to be saved, in order of the names.
+    """The saveables of named objects, sorted by name.
 
     Raises:
-        GraphTypeError: a name is no string, or what it names cannot be saved.
-        GraphValueError: something is listed under two names, or is no part of what it is listed with.
+        GraphTypeError: a name is no string, or its object cannot be saved.
+        GraphValueError: an object has two names, or is no partition of the variable it is listed with.
     """
     for name in named:
         if not isinstance(name, str):
@@ -261,7 +261,7 @@ def _saveables(item: Any, name: str) -> Iterator[SaveableObject]:
 
 
 def _parts(parts: Sequence[Any], name: str) -> Iterator[SaveableObject]:
-    """The saveables of a variable that is kept in parts."""
+    """The saveables of a partitioned variable."""
     whole = None
     for part in parts:
         if isinstance(part, SaveableObject):

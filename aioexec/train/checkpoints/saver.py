@@ -1,7 +1,7 @@
 """Saver: writes variables to checkpoints, and the list of checkpoints to the `checkpoint` file.
 
-A checkpoint is valid once the `checkpoint` file names it, and is deleted only after the file does not name it any more. However
-a save is interrupted, the checkpoints that were named before remain; `begun_saves` removes what the save has left behind.
+A checkpoint is valid once the `checkpoint` file lists it, and is deleted only after the file does not list it any more. If a
+save is interrupted, the checkpoints listed before remain; `begun_saves` removes what the save has left behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.scope_names import prepend_name_scope, strip_name_scope
-from aioexec.train.checkpoints.begun_saves import BegunSave, clear_away
+from aioexec.train.checkpoints.begun_saves import BegunSave, clean_up_folder
 from aioexec.train.checkpoints.checkpoint_state import (
     DEFAULT_NAME,
     V2,
@@ -50,28 +50,28 @@ _SECONDS_PER_HOUR = 3600
 _NAMES_OF_NODES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
 
 Kept = tuple[str, float]
-"""The path of a checkpoint, and when it was written."""
+"""The path of a checkpoint, and its time of writing."""
 
 
 class Saver:
-    """Saves variables and restores them. The constructor makes the nodes in the default graph.
+    """Saves and restores variables. The constructor makes the nodes in the default graph.
 
     Args:
-        var_list: variables and the like, in a list or by name in the checkpoint; all of the graph by default.
-        reshape: restore values of another shape but as many elements.
+        var_list: variables and other saveables, in a list or by name in the checkpoint; all of the graph by default.
+        reshape: restore values of another shape with as many elements.
         sharded: each device writes a file of its own.
-        max_to_keep: how many checkpoints to keep, the latest ones; None or 0 for all.
-        keep_checkpoint_every_n_hours: and of those that would be deleted, one each so many hours.
+        max_to_keep: the number of latest checkpoints to keep; None or 0 for all.
+        keep_checkpoint_every_n_hours: the interval at which checkpoints are kept beyond that.
         name: scope of the nodes, "save" by default; with `saver_def`, the scope into which its nodes were imported.
-        restore_sequentially: taken for TensorFlow's sake: one node restores all, one tensor after another.
-        saver_def: the nodes are there already, and this SaverDef names them.
+        restore_sequentially: accepted for compatibility: one node restores all, one tensor after another.
+        saver_def: names existing nodes, which are used.
         builder: makes the nodes.
         defer_build: make the nodes in `build`.
-        allow_empty: without variables, do nothing, instead of raising.
+        allow_empty: without variables, do nothing instead of raising.
         write_version: 2, or 1 for the first format of checkpoints.
         pad_step_number: write step numbers with eight digits.
-        save_relative_paths: write paths into the `checkpoint` file as seen from its folder, which then may be moved.
-        filename: the path that is used where none is fed.
+        save_relative_paths: write paths in the `checkpoint` file relative to its folder, which may then be moved.
+        filename: the path that is used if none is fed.
 
     Raises:
         GraphTypeError, GraphValueError: there is nothing to save, or something that cannot be saved.
@@ -129,7 +129,7 @@ class Saver:
             self.build()
 
     def build(self) -> None:
-        """Make the nodes, where the constructor did not.
+        """Make the nodes, if the constructor did not.
 
         Raises:
             GraphValueError: there are no variables.
@@ -184,8 +184,8 @@ class Saver:
 
         Args:
             sess: a session of the graph, in which the variables are initialized.
-            save_path: where to; the folder must be there, or the one that it is to be made in.
-            global_step: a number to add to the path, or a tensor or the name of one that has it.
+            save_path: the path; the folder or its parent must exist.
+            global_step: a number to append to the path, or a tensor or the name of one.
             latest_filename: of the file that lists the checkpoints; "checkpoint" by default.
             write_meta_graph, meta_graph_suffix, strip_default_attrs: whether and how to write the graph beside the checkpoint.
             write_state: whether to list the checkpoint, and delete old ones.
@@ -195,9 +195,9 @@ class Saver:
 
         Raises:
             GraphTypeError: `sess` is no session.
-            GraphValueError: a file name that cannot be, or the folder is not there.
+            GraphValueError: an invalid file name, or the folder does not exist.
             ResourceExhaustedError: the disk is full, or a file is larger than the system allows.
-            OpError: why else the files cannot be written; the checkpoints that were listed are still.
+            OpError: the files cannot be written for another reason. The checkpoints listed before remain.
         """
         if not self._is_built:
             raise TrainingStateError("`build()` should be called before save if defer_build==True")
@@ -221,7 +221,7 @@ class Saver:
             return await self._write_and_list(sess, prefix, begun, meta, listed_in)
 
     async def _prefix(self, sess: Any, path: str, global_step: Any, listed: str) -> str:
-        """The path of a checkpoint, with the number of its step if there is one."""
+        """The path of a checkpoint, with the step number if there is one."""
         if global_step is not None:
             step = await _number(sess, global_step)
             return f"{path}-{step:08d}" if self._pad_step_number else f"{path}-{step}"
@@ -238,13 +238,13 @@ class Saver:
                 await off_loop(self._list, path, prefix, listed, begun)
             return path
         except OutOfRangeError as error:
-            # EFBIG is of this class. It ends a monitored session's loop well, but nothing has been saved.
+            # EFBIG is an OutOfRangeError, which would end a monitored session's loop without an error.
             raise ResourceExhaustedError(f"{prefix} cannot be saved: {error.message}") from error
         finally:
             await off_loop(begun.end)
 
     async def _write(self, sess: Any, prefix: str, begun: BegunSave, meta: Callable[[], Any] | None) -> str:
-        """Write the files of a checkpoint, and say where it is."""
+        """Write the files of a checkpoint; returns its path."""
         try:
             await off_loop(begun.begin)
             feeds = {self.saver_def.filename_tensor_name: prefix}
@@ -259,7 +259,7 @@ class Saver:
         return path
 
     def _list(self, path: str, prefix: str, listed: str, begun: BegunSave) -> None:
-        """Name a checkpoint as the latest one, and say which are to go since there are too many. Blocks."""
+        """List a checkpoint as the latest one; returns those that exceed `max_to_keep`. Blocks."""
         kept, to_delete = self._kept, []
         if self.saver_def.max_to_keep:
             kept = [each for each in kept if each[0] != path] + [(path, time.time())]
@@ -310,10 +310,10 @@ class Saver:
     # Restoring
 
     async def restore(self, sess: Any, save_path: str | os.PathLike[str] | None) -> None:
-        """Give variables the values that a checkpoint has; they need not be initialized.
+        """Assign the values of a checkpoint to the variables, which need not be initialized.
 
         Raises:
-            GraphValueError: there is no checkpoint of this path.
+            GraphValueError: there is no checkpoint with this path.
             NotFoundError: it lacks a variable.
             InvalidArgumentError: it has one of another shape or dtype.
             DataLossError: it is damaged.
@@ -340,42 +340,42 @@ class Saver:
             self._wanted = wanted_by(graph.get_operation_by_name(self.saver_def.restore_op_name))
         check_restorable(prefix, self._wanted)
 
-    # Which checkpoints there are
+    # The list of checkpoints
 
     @property
     def last_checkpoints(self) -> list[str]:
-        """The checkpoints that are kept, from the oldest to the latest."""
+        """The paths of the kept checkpoints, from the oldest to the latest."""
         return [path for path, _ in self._kept]
 
     def set_last_checkpoints(self, last_checkpoints: list[str]) -> None:
-        """Say which checkpoints are kept; these are never deleted."""
+        """Set the list of kept checkpoints; these are never deleted."""
         self.set_last_checkpoints_with_time([(path, float("inf")) for path in last_checkpoints])
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[Kept]) -> None:
-        """Say which checkpoints are kept, and when they were written."""
+        """Set the list of kept checkpoints, with their times."""
         if not isinstance(last_checkpoints_with_time, list):
             raise GraphTypeError(f"last checkpoints must be a list, got {last_checkpoints_with_time!r}")
         self._kept = list(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
-        """Go on with the checkpoints of a former run: those of the paths that are there are kept.
+        """Continue the list of an earlier run: the existing ones among these paths.
 
         What saves of dead processes have left beside them is removed. Blocks.
         """
         checkpoint_paths = list(checkpoint_paths)
         for folder in {os.path.dirname(path) for path in checkpoint_paths}:
-            clear_away(folder)
+            clean_up_folder(folder)
         found = [(path, get_checkpoint_mtimes([path])) for path in checkpoint_paths]
         self.set_last_checkpoints_with_time([(path, times[0]) for path, times in found if times])
 
-    # As a message
+    # Protos
 
     def as_saver_def(self) -> Any:
-        """The SaverDef that names the nodes."""
+        """The SaverDef with the names of the nodes."""
         return self.saver_def
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The SaverDef, as of a scope; None if the nodes are not below it."""
+        """The SaverDef relative to a scope; None if the nodes are not in it."""
         if export_scope is None:
             return self.saver_def
         names = {field: getattr(self.saver_def, field) for field in _NAMES_OF_NODES}
@@ -389,7 +389,7 @@ class Saver:
 
     @staticmethod
     def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
-        """A saver of nodes that are there, named by a SaverDef."""
+        """A saver of existing nodes, named by a SaverDef."""
         return Saver(saver_def=saver_def, name=import_scope)
 
 
@@ -406,7 +406,7 @@ async def _number(sess: Any, global_step: Any) -> int:
 
 
 def _explained(error: OpError, cause: str) -> OpError:
-    """The error of a restore, with what it most likely comes from."""
+    """The error of a restore, with its most likely cause in the message."""
     return type(error)(
         error.node_def,
         error.op,
@@ -417,7 +417,7 @@ def _explained(error: OpError, cause: str) -> OpError:
 
 
 def _get_saver_or_default() -> Saver:
-    """The saver of the default graph: that in its collection, else a new one.
+    """The saver in the default graph's collection, else a new one.
 
     Raises:
         RuntimeError: the collection has several.

@@ -1,7 +1,7 @@
-"""The nodes of a saver: one that saves, or one a device; one that restores, and the assignments behind it.
+"""The nodes of a saver: one save node, or one per device; a restore node, and the assignments after it.
 
-Names and structure are TensorFlow's, since these nodes are exported in meta graphs. The name of the file is fed to `Const`;
-fetching the save tensor saves, and returns the path of the checkpoint; running `restore_all` restores.
+Names and structure are TensorFlow's, since these nodes are exported in meta graphs. The file name is fed to `Const`; fetching
+the save tensor saves, and returns the path of the checkpoint; running `restore_all` restores.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ Shards = Sequence[tuple[str, Saveables]]
 
 
 def _on(device: str) -> contextlib.AbstractContextManager[None]:
-    """New nodes ask for this device, if it says anything."""
+    """Set the device of new nodes, unless it is empty."""
     return get_default_graph().device(device) if device else contextlib.nullcontext()
 
 
 def cpu_of(device: str) -> str:
-    """The first CPU of the machine that a device is on."""
+    """The first CPU of the process that a device belongs to."""
     return DeviceSpec.from_string(device).replace(device_type="CPU", device_index=0).to_string()
 
 
 class BaseSaverBuilder:
-    """Makes the nodes of a saver; programs derive from it to save and restore by other ones."""
+    """Makes the nodes of a saver; programs may derive from it to use other nodes."""
 
     SaveSpec = saveable_kinds.SaveSpec
     SaveableObject = saveable_kinds.SaveableObject
@@ -50,12 +50,12 @@ class BaseSaverBuilder:
     ResourceVariableSaveable = saveable_kinds.ResourceVariableSaveable
 
     def __init__(self, write_version: int = V2) -> None:
-        self._write_version: Any = write_version  # an int; messages take it as their enum
+        self._write_version: Any = write_version  # an int; protos accept it for their enum
 
-    # What heirs replace
+    # Overridden by subclasses
 
     def save_op(self, filename_tensor: Tensor, saveables: Saveables) -> Operation:
-        """The operation that saves into one file, or one bundle."""
+        """The operation that saves to one file, or one bundle."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         names, slices = [spec.name for spec in specs], [spec.slice_spec for spec in specs]
         tensors = [spec.tensor for spec in specs]
@@ -85,10 +85,10 @@ class BaseSaverBuilder:
         return [_restore_node(filename_tensor, [spec])[0] for spec in saveable.specs]
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:
-        """The name of a file of several."""
+        """The name of one file of several."""
         return apply_op("ShardedFilename", filename_tensor, shard, num_shards)
 
-    # Putting it together
+    # Assembly
 
     def build(
         self,
@@ -107,7 +107,7 @@ class BaseSaverBuilder:
             A SaverDef.
 
         Raises:
-            GraphTypeError, GraphValueError: something listed cannot be saved, or is there twice.
+            GraphTypeError, GraphValueError: an object cannot be saved, or is listed twice.
         """
         from aioexec.formats.protos import SaverDef
 
@@ -151,13 +151,13 @@ class BaseSaverBuilder:
         return save_tensor, group(*restores, name="restore_all")
 
     def _save_into(self, filename_tensor: Tensor, saveables: Saveables) -> Tensor:
-        """The name of a file, once that is saved."""
+        """The file name, with a control dependency on its save."""
         save = self.save_op(filename_tensor, saveables)
         tensor: Tensor = with_dependencies([save], filename_tensor)
         return tensor
 
     def _sharded_save(self, filename_tensor: Tensor, shards: Shards) -> Tensor:
-        """The path of a checkpoint, once each device has saved its part of it."""
+        """The path of a checkpoint, after each device has saved its part of it."""
         graph = get_default_graph()
         if self._write_version == V1:
             count = convert_to_tensor(len(shards), name="num_shards")
@@ -177,7 +177,7 @@ class BaseSaverBuilder:
     def _saved_shards(
         self, basename: Tensor, shards: Shards, count: Tensor
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """The name of the file of each device, and the same once it is saved."""
+        """The file name of each device, and the same with a control dependency on its save."""
         names, saved = [], []
         for shard, (device, saveables) in enumerate(shards):
             with _on(device):
@@ -194,12 +194,12 @@ class BaseSaverBuilder:
         reshape: bool,
         shard: int = -1,
     ) -> Operation:
-        """The operation that restores all these; a shard on its device."""
+        """The operation that restores these saveables; a shard on its device."""
         with _on(device):
             tensors = self.bulk_restore(filename_tensor, saveables, shard, restore_sequentially)
             assigned, at = [], 0
             for saveable in saveables:
-                shapes = [_shape_for(spec.tensor) for spec in saveable.specs] if reshape else None
+                shapes = [_known_shape(spec.tensor) for spec in saveable.specs] if reshape else None
                 end = at + len(saveable.specs)
                 assigned.append(saveable.restore(tensors[at:end], shapes))
                 at = end
@@ -231,7 +231,7 @@ def _restore_node(filename_tensor: Tensor, specs: Sequence[saveable_kinds.SaveSp
 
 
 def _temporary(prefix: Tensor) -> Tensor:
-    """Where the parts of a sharded checkpoint are until they are moved into place."""
+    """The path of the parts of a sharded checkpoint until they are moved into place."""
     is_bucket = apply_op("StaticRegexFullMatch", prefix, pattern="^s3://.*")
     suffix = apply_op(
         "Select",
@@ -243,7 +243,7 @@ def _temporary(prefix: Tensor) -> Tensor:
 
 
 def _by_device(saveables: Saveables) -> Shards:
-    """Saveables by the device that has them, in order of the names of these.
+    """Saveables by device, in the order of their names.
 
     Raises:
         GraphValueError: the tensors of one are on several.
@@ -259,13 +259,13 @@ def _by_device(saveables: Saveables) -> Shards:
     return sorted(shards.items(), key=lambda shard: shard[0])
 
 
-def _shape_for(tensor: Any) -> Any:
-    """The shape of a variable: as known now, else as a tensor."""
+def _known_shape(tensor: Any) -> Any:
+    """The shape of a variable: static if it is fully known, else a tensor."""
     return list(tensor.dims) if tensor.shape.is_fully_defined() else shape_of(tensor)
 
 
 def _join_partitioned_variables() -> None:
-    """Make a node by the name of each partitioned variable that is in a collection: importers of the meta graph look for it."""
+    """Make a node with the name of each partitioned variable in a collection, which importers of the meta graph look up."""
     graph = get_default_graph()
     for key in graph.get_all_collection_keys():
         for item in graph.get_collection(key):

@@ -1,4 +1,4 @@
-"""The nodes of savers in a GraphDef: each saver has a scope of its own, with a node that saves or restores in it."""
+"""Finds the nodes of savers in a GraphDef: each saver has a scope of its own, with a node that saves or restores."""
 
 from __future__ import annotations
 

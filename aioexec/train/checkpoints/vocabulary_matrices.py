@@ -1,7 +1,7 @@
-"""Initial values taken from a matrix of a checkpoint whose rows or columns stand for the words of a vocabulary.
+"""Initial values from a matrix of a checkpoint whose rows or columns belong to the words of a vocabulary.
 
-Each word gets the row (or column) of the same word in the checkpoint, whatever its position there; new words, and buckets for
-words out of the vocabulary, get values of an initializer.
+Each word gets the row (or column) of the same word in the checkpoint, whatever its position there; new words, and
+out-of-vocabulary buckets, get values of an initializer.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _load_and_remap_matrix(
     num_col_oov_buckets: int = 0,
     max_rows_in_memory: int = -1,
 ) -> Any:
-    """A matrix for new vocabularies of rows, columns or both, with buckets behind.
+    """A matrix for new vocabularies of rows, columns or both, with out-of-vocabulary buckets after the words.
 
     Args:
-        new_row_vocab_offset, num_rows_to_load: which of the new rows; the others are in other parts of a variable.
-        initializer: makes values of a shape, for what is new.
-        old_row_vocab_size: how many lines of the old file count; -1 for all.
-        max_rows_in_memory: how many rows to read at once; -1 for all.
+        new_row_vocab_offset, num_rows_to_load: the range of new rows to load; the others are in other partitions of a variable.
+        initializer: makes values of a shape, for new words and buckets.
+        old_row_vocab_size: the number of lines of the old file to use; -1 for all.
+        max_rows_in_memory: the number of rows to read at once; -1 for all.
 
     Raises:
         GraphValueError: a negative number of buckets, only one vocabulary of a pair, or no pair.
@@ -99,7 +99,7 @@ def _is_pair(axis: str, old: str | None, new: str | None) -> bool:
 
 
 def _lookup(new: Any, old: Any, offset: int, count: int, old_size: int) -> Any:
-    """For each new word the place of the old one, and how many there are."""
+    """The index of each new word in the old vocabulary, and the number of words found."""
     return apply_tuple_op(
         "GenerateVocabRemapping",
         new,
@@ -125,7 +125,7 @@ def _load_and_remap_matrix_initializer(
     initializer: Initializer | None = None,
     max_rows_in_memory: int = -1,
 ) -> Initializer:
-    """An initializer of a variable, or of its parts along the rows, from a matrix; see `_load_and_remap_matrix`.
+    """An initializer of a variable, or of its partitions along the rows, from a matrix; see `_load_and_remap_matrix`.
 
     Raises:
         GraphTypeError: `initializer` is not callable.
@@ -159,7 +159,7 @@ def _load_and_remap_matrix_initializer(
         )
 
     def _rows(shape: Sequence[int], offset: int) -> int:
-        """How many of the rows of a part stand for words."""
+        """The number of rows of a partition that belong to words."""
         width = new_col_vocab_size + num_col_oov_buckets
         if len(shape) != 2 or shape[0] <= 0 or shape[1] != width:
             raise GraphValueError(f"Expected a shape of 2 dimensions, [rows, {width}], but received: {shape}")
@@ -186,7 +186,7 @@ def _load_embedding_initializer(
     initializer: Initializer | None = None,
     max_rows_in_memory: int = -1,
 ) -> Initializer:
-    """An initializer of an embedding, a row a word; of new words small random numbers by default."""
+    """An initializer of an embedding, one row per word; new words get small random numbers by default."""
     return _load_and_remap_matrix_initializer(
         ckpt_path=ckpt_path,
         old_tensor_name=embedding_tensor_name,

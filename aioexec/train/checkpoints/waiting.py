@@ -1,4 +1,4 @@
-"""Waits for checkpoints that another program, or another task, writes into a folder."""
+"""Waits for checkpoints that another program, or another task, writes to a folder."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ async def wait_for_new_checkpoint(
     """Wait until the latest checkpoint of a folder is another one than `last_checkpoint`.
 
     Args:
-        seconds_to_sleep: how long to wait before looking again.
-        timeout: how many seconds to wait altogether; None for as long as it takes.
+        seconds_to_sleep: the polling interval.
+        timeout: the most seconds to wait; None for no limit.
 
     Returns:
-        The path of the checkpoint; None if there is none by then.
+        The path of the checkpoint; None after the timeout.
     """
     now = asyncio.get_running_loop().time
     end = None if timeout is None else now() + timeout
@@ -47,13 +47,12 @@ async def checkpoints_iterator(
     timeout: float | None = None,
     timeout_fn: Callable[[], bool | Awaitable[bool]] | None = None,
 ) -> AsyncGenerator[str, None]:
-    """The checkpoints that come into a folder, as they come; those in between are missed while the caller is busy.
+    """Yield the latest checkpoint of a folder whenever it changes; those in between are skipped while the caller is busy.
 
     Args:
-        min_interval_secs: the least time from one checkpoint to the next.
-        timeout: how many seconds to wait for the next one; None for as long as it takes.
-        timeout_fn: called when none has come; says whether there will be no more, otherwise the wait begins anew. Without it
-            the iterator ends then.
+        min_interval_secs: the least time between two checkpoints.
+        timeout: the most seconds to wait for the next one; None for no limit.
+        timeout_fn: called after a timeout; true ends the iterator, false waits again. Without it the iterator ends.
     """
     now = asyncio.get_running_loop().time
     path: str | None = None

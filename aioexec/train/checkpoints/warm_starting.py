@@ -1,4 +1,4 @@
-"""Warm starts: variables of a model are initialized from a checkpoint of another, with other names and vocabularies."""
+"""Warm starts: initializes variables of a model from a checkpoint of another, with other names and vocabularies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _VocabInfo(NamedTuple):
 
 
 class VocabInfo(_VocabInfo):
-    """The vocabularies that the rows (`axis` 0) or columns (1) of a variable stand for: the new one and that of the checkpoint.
+    """The vocabularies of the rows (`axis` 0) or columns (1) of a variable: the new one and that of the checkpoint.
 
     Raises:
         GraphValueError: another axis.
@@ -71,17 +71,17 @@ def warm_start(
     var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None,
     var_name_to_prev_var_name: Mapping[str, str] | None = None,
 ) -> None:
-    """Let initializers of variables assign what a checkpoint has. Reads the index of the checkpoint, and blocks meanwhile.
+    """Make initializers of variables assign values from a checkpoint. Reads the index of the checkpoint and blocks meanwhile.
 
     Args:
-        ckpt_to_initialize_from: the checkpoint, or the folder whose latest one it is.
+        ckpt_to_initialize_from: the checkpoint, or a folder, for its latest one.
         vars_to_warm_start: a regular expression for names of trainable variables; or a list of such for all global variables;
-            or a list of variables; or None for those alone that have a vocabulary.
-        var_name_to_vocab_info: the vocabularies of variables that have one, by name.
-        var_name_to_prev_var_name: their names in the checkpoint, for those that have another there.
+            or a list of variables; or None for only those with a vocabulary.
+        var_name_to_vocab_info: from names of variables to their vocabularies.
+        var_name_to_prev_var_name: from names of variables to other names in the checkpoint.
 
     Raises:
-        GraphValueError: a name that is not used, or what `init_from_checkpoint` raises.
+        GraphValueError: an unused name, or an error of `init_from_checkpoint`.
     """
     logger.info("Warm-starting from: %s", ckpt_to_initialize_from)
     vocabularies, former = dict(var_name_to_vocab_info or {}), dict(var_name_to_prev_var_name or {})
@@ -152,7 +152,7 @@ def _warm_start_var_with_vocab(
     initializer: Initializer | None = None,
     axis: int = 0,
 ) -> None:
-    """Let a variable, or the list of its parts, begin as a matrix of a checkpoint, brought in the order of its vocabulary."""
+    """Make a variable, or the list of its partitions, start with a matrix of a checkpoint, reordered by vocabulary."""
     if not (current_vocab_path and current_vocab_size and prev_ckpt and prev_vocab_path):
         raise GraphValueError(
             "Invalid args: Must provide all of [current_vocab_path, current_vocab_size, prev_ckpt, prev_vocab_path]"
@@ -200,7 +200,7 @@ def _begin_as(part: Variable, make: Initializer, shape: list[int | None]) -> Non
 
 
 def _warm_start_var(var: Any, prev_ckpt: Path, prev_tensor_name: str | None = None) -> None:
-    """Let a variable, or the list of its parts, begin as a tensor of a checkpoint: that of its name by default."""
+    """Make a variable, or the list of its partitions, start with a tensor of a checkpoint, by default the one of its name."""
     parts = list(var) if isinstance(var, PartitionedVariable) else var
     listed = parts if isinstance(parts, list | tuple) else [parts]
     init_from_checkpoint(prev_ckpt, {prev_tensor_name or next(iter(by_name(listed))): parts})

@@ -1,1 +1,1 @@
-"""Coordinators, and the tasks they stop."""
+"""Coordinators, and the tasks they coordinate."""

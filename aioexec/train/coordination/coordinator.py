@@ -15,9 +15,9 @@ Members are the results of `LooperThread` and `QueueRunner.create_threads`, asyn
 `request_stop`, `should_stop` and `register_thread` may be called from any thread; methods that wait belong to a loop, and a
 thread waits by way of the loop: `asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result()`.
 
-Differences from TensorFlow's, because tasks can be cancelled and threads cannot: a member that is a task and does not end
-within the grace is cancelled and awaited before `join` returns, so that no task is left running (a thread is, as in
-TensorFlow); and a task of the user's that fails requests a stop with its error, so no error is lost.
+Differences from TensorFlow's, because tasks can be cancelled and threads cannot: a task that does not end within the grace
+period is cancelled and awaited before `join` returns, so that no task is left running (a thread is, as in TensorFlow); and a
+user's task that fails requests a stop with its error, so no error is lost.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Member = TaskThread | Task | threading.Thread
 
 
 class Coordinator:
-    """Ends a group of tasks together.
+    """Stops a group of tasks together.
 
     Args:
-        clean_stop_exception_types: errors that mean a stop without an error: by default those that end an input,
+        clean_stop_exception_types: errors that stop the group without being raised: by default those that end an input,
             OutOfRangeError and StopAsyncIteration. A StopIteration counts as the former: it cannot leave a coroutine.
 
-    State, guarded by `_lock` because threads may ask for a stop: `_state` decides; `_members` are registered since the last
-    `join`; `_waiters` are futures that wait for a stop, each resolved in its own loop.
+    State, guarded by `_lock` because threads may request a stop: `_state` decides; `_members` are registered since the last
+    `join`; `_waiters` are futures of waiting calls, each resolved in its own loop.
     """
 
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:
@@ -59,13 +59,13 @@ class Coordinator:
         self._members: set[Member] = set()
         self._waiters: set[asyncio.Future[None]] = set()
 
-    # Asking for a stop
+    # Stop requests
 
     def request_stop(self, ex: Any = None) -> None:
-        """Ask all members to stop. The error of the first request is what `join` raises.
+        """Request all members to stop. `join` raises the error of the first request.
 
         Args:
-            ex: why: an exception, or what `sys.exc_info()` gives.
+            ex: the reason: an exception, or the value of `sys.exc_info()`.
 
         Raises:
             BaseException: `ex`, if the members were joined: `join` cannot raise it any more.
@@ -80,11 +80,11 @@ class Coordinator:
         elif ex is not None:
             logger.debug("a later error reported to Coordinator: %r", ex)
         for waiter in waiters:
-            with contextlib.suppress(RuntimeError):  # a loop that is closed has no waiters
+            with contextlib.suppress(RuntimeError):  # a closed loop has no waiters
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
 
     def clear_stop(self) -> None:
-        """Forget the request: `should_stop` is False again."""
+        """Withdraw the request: `should_stop` returns False again."""
         with self._lock:
             self._state.clear_stop()
 
@@ -97,17 +97,17 @@ class Coordinator:
         return self._state.is_joined
 
     def raise_requested_exception(self) -> None:
-        """Raise the error a stop was requested with, if there is one."""
+        """Raise the error of the stop request, if there is one."""
         error = self._state.error
         if error is not None:
             raise error
 
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """An error of the block requests a stop with it, and ends here.
+        """Request a stop with an error of the block, which is not raised further.
 
-        A block that is cancelled requests a stop without an error, and the cancellation is raised on; KeyboardInterrupt and
-        SystemExit are raised on too, and are the errors of their stops.
+        A cancellation requests a stop without an error, and is raised further; KeyboardInterrupt and SystemExit request a stop
+        with themselves as the error, and are raised further.
         """
         try:
             yield
@@ -117,14 +117,14 @@ class Coordinator:
             self.request_stop(error)
             raise
 
-    # Waiting
+    # Waits
 
     async def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """Wait until a stop is requested, or for so many seconds; whether one is."""
+        """Wait until a stop is requested, or for `timeout` seconds; returns whether one is requested."""
         if self.should_stop():
             return True
         if timeout is not None and timeout <= 0:
-            await asyncio.sleep(0)  # a loop that is late still lets others run
+            await asyncio.sleep(0)  # yield to the loop even if the timeout is over
         else:
             with self._stop_waiter() as waiter:
                 await asyncio.wait([waiter], timeout=timeout)
@@ -162,7 +162,7 @@ class Coordinator:
             thread.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: Task) -> None:
-        """A task of the user's that failed stops the group."""
+        """Stop the group when a user's task has failed."""
         if not self.joined and not task.cancelled():
             error = task.exception()
             if error is not None:
@@ -174,17 +174,17 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Wait until all members have ended; once a stop is requested they have a grace to do so.
+        """Wait until all members have ended; after a stop request they have a grace period to do so.
 
-        Members that are tasks and have not ended by then are cancelled and awaited. Cancelling the call itself changes nothing:
-        the members stay, and can be joined again.
+        Tasks that have not ended by then are cancelled and awaited. Cancelling the call itself has no effect on members, which
+        can be joined again.
 
         Args:
             threads: members to wait for besides those that are registered.
-            ignore_live_threads: members that did not end in time are no error.
+            ignore_live_threads: do not raise if members did not end in time.
 
         Raises:
-            BaseException: the error a stop was requested with.
+            BaseException: the error of the stop request.
             RuntimeError: members did not end in time.
         """
         for thread in threads or ():
@@ -204,7 +204,7 @@ class Coordinator:
             logger.info("Coordinator stopped with threads still running: %s", names)
 
     async def _late(self, members: Iterable[Member], grace: float) -> list[str]:
-        """The names of the members that have not ended when the grace was over; those that are tasks have ended now."""
+        """The names of the members that had not ended after the grace period; tasks among them have been cancelled."""
         ending = {end: member for member in members if (end := _end_of(member)) is not None}
         while any(not end.done() for end in ending) and not self.should_stop():
             with self._stop_waiter() as stop:  # a new one each time: a request may be cleared again

@@ -19,8 +19,8 @@ class LooperThread(TaskThread):
     must not block.
 
     Args:
-        timer_interval_secs: seconds from one call to the next, by the loop's clock; None for back to back. Calls that a slow
-            one has made late follow it at once.
+        timer_interval_secs: seconds from one call to the next, by the loop's clock; None for no pause. Calls that are late
+            because of a slow one follow it at once.
 
     Raises:
         GraphValueError: `coord` is no Coordinator, or there are arguments without a target.
@@ -56,7 +56,7 @@ class LooperThread(TaskThread):
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
     ) -> LooperThread:
-        """A looper that is started."""
+        """Make and start a looper."""
         looper = LooperThread(coord, timer_interval_secs, target, args, kwargs)
         looper.start()
         return looper
@@ -72,7 +72,7 @@ class LooperThread(TaskThread):
             await settled(self.stop_loop())
 
     async def _is_over(self, due: float) -> bool:
-        """Wait for the next call; whether a stop was requested instead."""
+        """Wait until the next call is due; returns whether a stop was requested instead."""
         if self._timer_interval_secs is None:
             return await self._coord.wait_for_stop(0)
         return await self._coord.wait_for_stop(due - asyncio.get_running_loop().time())

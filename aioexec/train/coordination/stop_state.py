@@ -1,4 +1,4 @@
-"""Whether a group of tasks should stop, and why: the decisions of a Coordinator.
+"""The state machine of a Coordinator: whether a group of tasks should stop, and with which error.
 
     RUNNING ── request_stop ──▶ STOPPING ── join ──▶ JOINED
        ▲                            │                  │
@@ -20,15 +20,15 @@ from aioexec.train.errors import end_of_loop, is_stop_iteration
 class StopState:
     """Whether a stop was requested, and the error of the first request.
 
-    A StopIteration, which could not leave `join`, is an EndOfLoopError, hence an OutOfRangeError. A cancellation, or a
-    coroutine that is thrown away, is no error: the cancelled member raises it itself.
+    A StopIteration, which could not leave `join`, is converted to an EndOfLoopError, which is an OutOfRangeError. Cancellations
+    and GeneratorExit are no errors: the cancelled member raises them itself.
 
     Args:
-        clean_types: errors that ask for a stop but are none.
+        clean_types: errors that request a stop without being raised.
 
-    State: `is_stopping`: a stop was requested; `is_joined`: the group was waited for, so an error that comes now can be raised
-    only where it is reported. `error` is the one of the request that came first, or None if it had none: it is what `join`
-    raises. All change only through the events below.
+    State: `is_stopping`: a stop was requested; `is_joined`: the group was joined, so a later error can be raised only by
+    `request_stop`. `error` is that of the first request, or None: it is what `join` raises. All change only by the events
+    below.
     """
 
     def __init__(self, clean_types: Iterable[type[BaseException]]) -> None:
@@ -38,7 +38,7 @@ class StopState:
         self.error: BaseException | None = None
 
     def request_stop(self, reported: object) -> bool:
-        """A stop is requested, with an exception, `sys.exc_info()`, or None; whether it is the first request.
+        """Event: a stop is requested, with an exception, `sys.exc_info()`, or None; returns whether it is the first request.
 
         Raises:
             BaseException: the reported error, if the group was joined.
@@ -53,16 +53,16 @@ class StopState:
         return True
 
     def clear_stop(self) -> None:
-        """The group may run again: the request is forgotten."""
+        """Event: the request is withdrawn."""
         self.is_stopping = self.is_joined = False
         self.error = None
 
     def joined(self) -> None:
-        """The group was waited for."""
+        """Event: the group was joined."""
         self.is_joined = True
 
     def _counted(self, reported: object) -> BaseException | None:
-        """The error that was reported; None if there is none, or one that means a clean stop."""
+        """The reported error; None if there is none, or it is of a clean type."""
         if reported is None:
             return None
         error = reported[1] if isinstance(reported, tuple) and len(reported) == 3 else reported

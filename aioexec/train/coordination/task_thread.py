@@ -8,11 +8,11 @@ from typing import Any
 
 
 class TaskThread:
-    """A coroutine that runs as a task once it is started, in a copy of the context `start` is called in.
+    """A coroutine that runs as a task after `start`, in a copy of the context of the call of `start`.
 
     Args:
         target: makes the coroutine.
-        daemon: kept for programs that set it: a task never holds the process up.
+        daemon: accepted for compatibility and stored: tasks never keep the process alive.
         owner: called with the task when it is started.
 
     State: `_task` is None until `start`, then never changes.
@@ -54,12 +54,12 @@ class TaskThread:
         return self._task is not None and not self._task.done()
 
     def cancel(self) -> None:
-        """Ask it to end; nothing happens where it is not alive."""
+        """Cancel the task, if it is alive."""
         if self._task is not None:
             self._task.cancel()
 
     async def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, or for so many seconds; an error it ended with is not raised.
+        """Wait until it has ended, or for `timeout` seconds; its error is not raised.
 
         Raises:
             RuntimeError: it was not started.

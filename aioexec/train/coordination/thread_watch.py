@@ -1,4 +1,4 @@
-"""The end of a thread, as a future: for threads that users bring to a coordinator."""
+"""Futures for the end of threads, which users register with a coordinator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import threading
 from weakref import WeakKeyDictionary
 
 _watched: WeakKeyDictionary[threading.Thread, asyncio.Future[None]] = WeakKeyDictionary()
-"""One watcher for each thread, however many callers wait for its end."""
+"""One watcher per thread, however many callers wait for its end."""
 
 
 def ended(thread: threading.Thread) -> asyncio.Future[None] | None:
     """A future that is done when the thread has ended; None if it is not alive.
 
-    The watcher is a daemon thread of its own: in the loop's executor it would take a worker for as long as the thread runs,
-    and would hold up the end of the loop.
+    The watcher is a daemon thread of its own: in the loop's executor it would occupy a worker for as long as the thread runs,
+    and delay the end of the loop.
     """
     if not thread.is_alive():
         return None
@@ -32,7 +32,7 @@ def ended(thread: threading.Thread) -> asyncio.Future[None] | None:
 
 def _watch(thread: threading.Thread, future: asyncio.Future[None]) -> None:
     thread.join()
-    with contextlib.suppress(RuntimeError):  # a loop that is closed has no waiters
+    with contextlib.suppress(RuntimeError):  # a closed loop has no waiters
         future.get_loop().call_soon_threadsafe(_set, future)
 
 

@@ -1,1 +1,1 @@
-"""Session hooks, and what they share."""
+"""Session hooks, and the timers, reads and writers they share."""

@@ -1,4 +1,4 @@
-"""Hooks that feed each step, or run something when all steps are done."""
+"""Hooks that feed each step, or run final ops after the last step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Feeds = Mapping[Any, Any] | None
 
 
 class FeedFnHook(SessionRunHook):
-    """Feeds each step what `feed_fn()` returns; it may be `async def`."""
+    """Feeds each step the result of `feed_fn()`, which may be `async def`."""
 
     def __init__(self, feed_fn: Callable[[], Feeds | Awaitable[Feeds]]) -> None:
         self.feed_fn = feed_fn
@@ -29,7 +29,7 @@ class FeedFnHook(SessionRunHook):
 
 
 class FinalOpsHook(SessionRunHook):
-    """Runs `final_ops`, any structure of fetches, at the end, and keeps the values in `final_ops_values`."""
+    """Runs `final_ops`, any structure of fetches, at the end, and stores the values in `final_ops_values`."""
 
     def __init__(self, final_ops: Any, final_ops_feed_dict: Feeds = None) -> None:
         self._final_ops = final_ops

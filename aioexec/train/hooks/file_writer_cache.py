@@ -1,4 +1,4 @@
-"""FileWriterCache: one FileWriter a directory, shared by all code that writes there."""
+"""FileWriterCache: one FileWriter per directory, shared by all code that writes there."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aioexec.observability.summary_writer import FileWriter
 
 
 class FileWriterCache:
-    """The writers of this process; each is kept until `clear`."""
+    """The shared writers of this process; each is kept until `clear`."""
 
     _lock: ClassVar = threading.Lock()
     _writers: ClassVar[dict[str, FileWriter]] = {}  # by directory, guarded by the lock
 
     @staticmethod
     def get(logdir: str) -> FileWriter:
-        """The writer for a directory; a new one writes the default graph first."""
+        """The writer of a directory; a new one writes the default graph first."""
         with FileWriterCache._lock:
             if logdir not in FileWriterCache._writers:
                 FileWriterCache._writers[logdir] = FileWriter(logdir, graph=get_default_graph())
@@ -25,10 +25,10 @@ class FileWriterCache:
 
     @staticmethod
     async def clear() -> None:
-        """Close and forget all writers.
+        """Close and remove all writers.
 
         Raises:
-            OpError: of the first whose events could not be written; the others are closed all the same.
+            OpError: of the first whose events could not be written; the others are closed nevertheless.
         """
         with FileWriterCache._lock:
             writers = list(FileWriterCache._writers.values())

@@ -1,7 +1,7 @@
-"""The read of the global step that all hooks of a graph share: in each step it runs before the step is counted.
+"""The read of the global step that all hooks of a graph share: in each step it runs before the increment.
 
-So hooks fetch the number of steps done before ("stale"). Other processes may train the same variables meanwhile, or count in
-another way: where the exact number matters, hooks read it again in a run of its own.
+Hooks thus fetch the number of steps done before ("stale"). Other processes may train the same variables meanwhile, or count
+differently: where the exact number matters, hooks read it again in a run of its own.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def required_global_step_read(user: str) -> Any:
 
 
 def _order(read: Any) -> None:
-    """Let whatever counts the global step wait for the read; without it, plans would read it now before, now after.
+    """Make increments of the global step depend on the read; otherwise their order would differ between plans.
 
-    An op in a loop or conditional can wait only for its neighbours, and does not.
+    An op in a loop or conditional can depend only on ops of the same context, and is left out.
     """
     counted = get_global_step().op.outputs[0]
     for op in counted.consumers():
@@ -41,13 +41,13 @@ def _order(read: Any) -> None:
 
 
 class StepForecast:
-    """How far the global step may be after a run that found it at `stale`: further by the largest advance ever seen.
+    """An upper bound on the global step after a run that read `stale`: `stale` plus the largest advance seen so far.
 
-    Spares hooks a read after each run. Where others advance the same step at a growing pace, they look one run late.
+    It spares hooks a read after each run. If other processes advance the step at a growing rate, they read one run late.
     """
 
     UNKNOWN = 1_000_000
-    """The advance to expect before any was seen: enough to look."""
+    """The advance assumed before any was seen: large enough to cause a read."""
 
     def __init__(self) -> None:
         self._last: int | None = None

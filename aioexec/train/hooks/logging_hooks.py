@@ -1,4 +1,4 @@
-"""Hooks that log the progress of a training: values of tensors, steps a second."""
+"""Hooks that log the progress of a training: values of tensors, steps per second."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ logger = logging.getLogger(__name__)
 Formatter = Callable[[dict[Any, Any]], Any]
 
 MOST_WARNINGS = 5
-"""How often a hook says that the global step does not move."""
+"""The most warnings of a hook that the global step does not advance."""
 
 
 class LoggingTensorHook(SessionRunHook):
-    """Writes the values of tensors into the log, at level INFO.
+    """Logs the values of tensors at level INFO.
 
     Args:
         tensors: tag -> tensor or its name, or tensors or names, each its own tag.
-        every_n_iter: at the first step and each so many steps of this session.
-        every_n_secs: instead of it, each so many seconds.
-        at_end: also, or only, at the end, in a run of their own.
-        formatter: takes tag -> value and gives the line; may be `async def`.
+        every_n_iter: log at the first step and every N steps of this session.
+        every_n_secs: log every N seconds instead.
+        at_end: also, or only, log at the end, in a separate run.
+        formatter: from tag -> value to the line; may be `async def`.
 
     Raises:
         GraphValueError: not one of `every_n_iter` and `every_n_secs`, except with `at_end`; or not a positive `every_n_iter`.
@@ -114,10 +114,10 @@ class LoggingTensorHook(SessionRunHook):
 
 
 class StepCounterHook(SessionRunHook):
-    """Logs and records how many steps a second the global step advances, as the scalar "global_step/sec".
+    """Logs and records the rate of the global step, in steps per second, as the scalar "global_step/sec".
 
     Args:
-        output_dir: where its event file is, unless there is a `summary_writer`.
+        output_dir: the directory of its event file, unless there is a `summary_writer`.
 
     Raises:
         GraphValueError: not exactly one of `every_n_steps` and `every_n_secs`.
@@ -164,13 +164,13 @@ class StepCounterHook(SessionRunHook):
         if not self._timer.should_trigger_for_step(global_step):
             return
         elapsed_time, elapsed_steps = self._timer.update_last_triggered_step(global_step)
-        if elapsed_time:  # no rate at the first time, nor where no time has passed
+        if elapsed_time:  # no rate at the first time, nor if no time has passed
             await settled(self._log_and_record(elapsed_steps, elapsed_time, global_step))
 
     def _log_and_record(
         self, elapsed_steps: int, elapsed_time: float, global_step: int
     ) -> Awaitable[None] | None:
-        """Say the rate; subclasses that say something else override it."""
+        """Log and record the rate; subclasses may override it."""
         rate = elapsed_steps / elapsed_time
         if self._summary_writer is not None:
             values = [Summary.Value(tag=self._summary_tag, simple_value=rate)]
@@ -179,7 +179,7 @@ class StepCounterHook(SessionRunHook):
         return None
 
     def _warn(self, stale: int) -> None:
-        """Some optimizers do not count every step by design: a few lines are enough."""
+        """Warn a few times only: some optimizers do not count every step by design."""
         if self._warned < MOST_WARNINGS:
             self._warned += 1
             logger.warning(
@@ -190,7 +190,7 @@ class StepCounterHook(SessionRunHook):
 
 
 def the_tensor(wanted: Any) -> Any:
-    """A tensor of the default graph, itself or by the name of it or of an op with one output.
+    """A tensor of the default graph, given by itself, its name or the name of an op with one output.
 
     Raises:
         GraphValueError: of another graph, or the op has several outputs.

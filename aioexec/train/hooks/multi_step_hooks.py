@@ -1,6 +1,6 @@
-"""Hooks for graphs that take several steps in one run, in a loop of their own, as many as a local variable says.
+"""Hooks for graphs that run several steps in a loop within one run; a local variable holds their number.
 
-The variable holds `steps_per_run`, and less before the last run, so that training and evaluation end at the intended step.
+The variable is `steps_per_run`, and less before the last run, so that training and evaluation end at the intended step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COLLECTION: Final = f"{_SCOPE}_{_NAME}"
 
 
 def get_or_create_steps_per_run_variable() -> Any:
-    """The variable that says how many steps the next run takes, made at first use.
+    """The variable with the number of steps of the next run, made at first use.
 
     Raises:
         TrainingStateError: the collection for it holds several.
@@ -59,10 +59,10 @@ def get_or_create_steps_per_run_variable() -> Any:
 
 
 class _MultiStepStopAtStepHook(SessionRunHook):
-    """Stops after `num_steps` steps or at `last_step`, as StopAtStepHook does, where each run takes `steps_per_run` of them.
+    """A StopAtStepHook for runs of `steps_per_run` steps: stops after `num_steps` steps or at `last_step`.
 
     Raises:
-        GraphValueError: both or neither of the two are given, or runs without steps.
+        GraphValueError: both or neither of the two are given, or `steps_per_run` is less than 1.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class _MultiStepStopAtStepHook(SessionRunHook):
 
 
 class _MultiStepStopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after `num_evals` evaluations, None for all there is input for; a run makes `steps_per_run`."""
+    """Ends an evaluation after `num_evals` evaluations, None for the end of input; a run makes `steps_per_run`."""
 
     def __init__(self, num_evals: int | None, steps_per_run: int = 1) -> None:
         self._num_evals = num_evals

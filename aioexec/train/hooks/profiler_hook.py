@@ -29,17 +29,17 @@ logger = logging.getLogger(__name__)
 
 
 class ProfilerHook(SessionRunHook):
-    """Traces a step each `save_steps` steps or `save_secs` seconds: into `timeline-<step>.json` and an event file.
+    """Traces one step every `save_steps` steps or `save_secs` seconds, to `timeline-<step>.json` and an event file.
 
     Perfetto and chrome://tracing open the timelines, TensorBoard the run metadata in the event file.
 
     Args:
-        output_dir: where the files go; the current directory by default.
-        show_dataflow: with arrows from where a tensor was made to where it was used.
-        show_memory: with the tensors and how long they lived.
+        output_dir: the directory of the files; the current directory by default.
+        show_dataflow: draw arrows from the producers of tensors to their consumers.
+        show_memory: show the lifetimes of tensors.
 
-    State: `_next_step` is where the global step will be after the next run, None before the first; `_due` says whether the
-    step that runs is traced.
+    State: `_next_step` is the expected global step after the next run, None before the first; `_due`: the running step is
+    traced.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ProfilerHook(SessionRunHook):
         stale = int(run_values.results)
         if self._due:
             return self._save(run_context.session, run_values.run_metadata)
-        if self._next_step is None:  # the first trace comes when so many steps or seconds have gone by
+        if self._next_step is None:  # the first trace comes after the first interval
             self._timer.update_last_triggered_step(stale)
         self._next_step = stale + 2
         return None

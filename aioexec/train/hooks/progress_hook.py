@@ -1,4 +1,4 @@
-"""Live progress of a training: a line on a terminal that is redrawn, elsewhere a line in the log at intervals."""
+"""Live progress of a training: on a terminal a line that is redrawn, elsewhere a log line at intervals."""
 
 from __future__ import annotations
 
@@ -28,50 +28,50 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LOOKS = 32
-"""How many of the latest looks the rate is taken over."""
+_OBSERVATIONS = 32
+"""The number of latest observations over which the rate is computed."""
 
 _BAR = 12
-"""Characters."""
+"""The width of the bar in characters."""
 
 
-class Pace:
-    """How fast the global step advances, over the latest times it was looked at."""
+class Rate:
+    """The rate of the global step over its latest observations."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+        self._observations: deque[tuple[float, int]] = deque(maxlen=_OBSERVATIONS)
 
-    def saw(self, time: float, step: int) -> None:
-        self._looks.append((time, step))
+    def add(self, time: float, step: int) -> None:
+        self._observations.append((time, step))
 
     def forget(self) -> None:
-        self._looks.clear()
+        self._observations.clear()
 
     @property
     def rate(self) -> float | None:
-        """Steps a second, None while it is unknown."""
-        if not self._looks:
+        """Steps per second, None while it is unknown."""
+        if not self._observations:
             return None
-        (first_time, first), (last_time, last) = self._looks[0], self._looks[-1]
+        (first_time, first), (last_time, last) = self._observations[0], self._observations[-1]
         return (last - first) / (last_time - first_time) if last_time > first_time else None
 
     def seconds_for(self, steps: int) -> float | None:
-        """How long so many steps take, None while it is unknown."""
+        """The estimated seconds for so many steps, None while it is unknown."""
         rate = self.rate
         return steps / rate if rate else None
 
 
-def progress_line(step: int, last_step: int | None, pace: Pace, values: Mapping[str, Any]) -> str:
-    """Progress in one line: a bar if it is known where it ends, the values, the rate, and the time that is left."""
+def progress_line(step: int, last_step: int | None, rate: Rate, values: Mapping[str, Any]) -> str:
+    """Progress in one line: a bar if the last step is known, the values, the rate, and the remaining time."""
     parts = [f"step {step:,}"]
     if last_step is not None:
         done = min(1.0, step / last_step) if last_step > 0 else 1.0
         full = round(_BAR * done)
         parts = ["━" * full + "╌" * (_BAR - full), f"step {step:,} of {last_step:,} ({done:.0%})"]
     parts += [f"{tag} {_short(value)}" for tag, value in values.items()]
-    if pace.rate is not None:
-        parts.append(f"{pace.rate:,.1f} steps/s")
-    left = None if last_step is None else pace.seconds_for(max(0, last_step - step))
+    if rate.rate is not None:
+        parts.append(f"{rate.rate:,.1f} steps/s")
+    left = None if last_step is None else rate.seconds_for(max(0, last_step - step))
     if left is not None:
         minutes, seconds = divmod(round(left), 60)
         parts.append(f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left")
@@ -86,7 +86,7 @@ def _short(value: Any) -> str:
 
 
 class Display(Protocol):
-    """Where a line of progress is shown; both calls may block."""
+    """Shows a line of progress; both calls may block."""
 
     def show(self, line: str) -> None: ...
 
@@ -94,7 +94,7 @@ class Display(Protocol):
 
 
 class LogDisplay:
-    """Lines in the log, at level INFO."""
+    """Logs lines at level INFO."""
 
     def show(self, line: str) -> None:
         logger.info("%s", line)
@@ -104,16 +104,16 @@ class LogDisplay:
 
 
 class TerminalDisplay:
-    """A line at the bottom of a terminal; what is printed meanwhile goes above it, and the last one stays."""
+    """A line at the bottom of a terminal; other output scrolls above it, and the last line stays."""
 
     def __init__(self, file: IO[str]) -> None:
-        from rich.console import Console  # loaded when used
+        from rich.console import Console  # loaded at first use
         from rich.live import Live
 
         console = Console(file=file)
         self._live = Live(console=console, auto_refresh=False)
         self._live.start()
-        console.show_cursor()  # a process that is killed could not bring it back
+        console.show_cursor()  # a killed process could not restore it
 
     def show(self, line: str) -> None:
         from rich.text import Text
@@ -125,17 +125,17 @@ class TerminalDisplay:
 
 
 class ProgressHook(SessionRunHook):
-    """Shows how far a training is: steps, rate, time left, and the values of tensors.
+    """Shows the progress of a training: steps, rate, remaining time, and the values of tensors.
 
     Args:
         tensors: tag -> tensor or its name, or names of tensors.
-        last_step: where the training ends, if that is known; the hook does not end it.
-        every_secs: how often the line on a terminal is drawn.
-        log_every_secs: how often there is a line in the log where `file` is no terminal.
+        last_step: the step at which the training ends, if known; the hook does not end it.
+        every_secs: the interval of redrawing on a terminal.
+        log_every_secs: the interval of log lines if `file` is no terminal.
         file: standard error by default.
 
-    State: `_request` is what a step fetches whose values are shown, `_due` whether the one that runs is one; `_display` is None
-    until something is shown, and after the end.
+    State: `_request` is the fetches of a step whose values are shown, `_due`: the running step is one; `_display` is None until
+    something is shown, and after the end.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ProgressHook(SessionRunHook):
         self._last_step = last_step
         self._file = sys.stderr if file is None else file
         self._timer = SecondOrStepTimer(every_secs=every_secs if self._file.isatty() else log_every_secs)
-        self._pace = Pace()
+        self._rate = Rate()
         self._display: Display | None = None
 
     def begin(self) -> None:
@@ -163,7 +163,7 @@ class ProgressHook(SessionRunHook):
         self._values: Mapping[str, Any] = {}
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        self._pace.forget()  # a session that was created anew may have gone back to a checkpoint
+        self._rate.forget()  # a new session may have restored an earlier checkpoint
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
         self._due = self._timer.should_trigger_for_step(self._runs)
@@ -186,13 +186,13 @@ class ProgressHook(SessionRunHook):
             await self._close()
 
     async def on_error(self, session: Session, error: BaseException) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         await self._close()
 
     async def _show(self, session: Session) -> None:
         step = int(await session.run(self._global_step_tensor))
-        self._pace.saw(asyncio.get_running_loop().time(), step)
-        line = progress_line(step, self._last_step, self._pace, self._values)
+        self._rate.add(asyncio.get_running_loop().time(), step)
+        line = progress_line(step, self._last_step, self._rate, self._values)
         await off_loop(self._draw, line)
 
     async def _close(self) -> None:

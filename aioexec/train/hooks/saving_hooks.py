@@ -1,4 +1,4 @@
-"""The hook that saves checkpoints, and its listeners."""
+"""CheckpointSaverHook, which saves checkpoints, and its listeners."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointSaverListener:
-    """Methods that a CheckpointSaverHook calls for each checkpoint; each may be plain or `async def`."""
+    """Callbacks of a CheckpointSaverHook for each checkpoint; each may be plain or `async def`."""
 
     def begin(self) -> Awaitable[None] | None:
         """Called once before the session is created; the graph may still be changed."""
@@ -50,10 +50,10 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint when a session was created, each `save_secs` seconds or `save_steps` steps, and at the end.
+    """Saves a checkpoint after a session was created, every `save_secs` seconds or `save_steps` steps, and at the end.
 
     Args:
-        checkpoint_dir: where checkpoints, `graph.pbtxt` and an event file go.
+        checkpoint_dir: the folder of checkpoints, `graph.pbtxt` and an event file.
         saver: writes the checkpoints; None: the scaffold's, else the only one in the collection SAVERS.
         listeners: are called for each checkpoint.
         save_graph_def: write `graph.pbtxt`, and a meta graph beside each checkpoint.
@@ -61,7 +61,7 @@ class CheckpointSaverHook(SessionRunHook):
     Raises:
         GraphValueError: not exactly one of `save_secs` and `save_steps`, or both a saver and a scaffold.
 
-    State: `_saved_step` is the step of the checkpoint that was written last; a save may have been begun and cancelled since.
+    State: `_saved_step` is the step of the last complete checkpoint; a later save may have been cancelled.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class CheckpointSaverHook(SessionRunHook):
             self._saved_step = global_step
 
     def _describe(self, graph: Graph) -> None:
-        """Write the graph, which is final now: on its own and into the event file. Blocks."""
+        """Write the graph, which is final now, to `graph.pbtxt` and the event file. Blocks."""
         graph_def = graph.as_graph_def(add_shapes=True)
         if self._save_graph_def:
             write_graph(graph_def, self._checkpoint_dir, "graph.pbtxt")
@@ -142,7 +142,7 @@ class CheckpointSaverHook(SessionRunHook):
         )
 
     async def _save(self, session: Session, step: int) -> bool:
-        """Save a checkpoint; return whether a listener asks to stop."""
+        """Save a checkpoint; returns whether a listener requests a stop."""
         logger.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
             await settled(listener.before_save(session, step))

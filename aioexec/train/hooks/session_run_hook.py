@@ -1,9 +1,9 @@
 """The protocol of hooks: their methods, called before, during and after the steps of a monitored session.
 
     begin()                          once, while the graph may still be changed
-    after_create_session(s, coord)   once a session was created, or created anew
-    before_run(context)              before each step; may ask for fetches, feeds and options of its own
-    after_run(context, values)       after each step that ended well
+    after_create_session(s, coord)   after a session was created, or recreated
+    before_run(context)              before each step; may add fetches, feeds and options
+    after_run(context, values)       after each step that succeeded
     end(session)                     when the session is closed, unless a step failed
     on_error(session, error)         instead of `end`, when the loop ends by an error
     on_recovery(error, attempt)      when a session was lost, before another is created
@@ -44,7 +44,7 @@ class SessionRunValues(NamedTuple):
 
 
 class SessionRunContext:
-    """One call of `run`, as hooks see it."""
+    """One call of `run`, passed to hooks."""
 
     __slots__ = ("_original_args", "_session", "_stop_requested")
 
@@ -65,11 +65,11 @@ class SessionRunContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a hook has asked to stop after this step."""
+        """Whether a hook has requested to stop after this step."""
         return self._stop_requested
 
     def request_stop(self) -> None:
-        """Make `should_stop` true once this step is done."""
+        """Make `should_stop` true after this step."""
         self._stop_requested = True
 
 
@@ -80,17 +80,17 @@ class SessionRunHook:
         """Called once before the session is created; the graph may still be changed."""
 
     def after_create_session(self, session: Session, coord: Coordinator) -> Awaitable[None] | None:
-        """Called when a session has been created, or created anew; the graph is finalized."""
+        """Called when a session has been created, or recreated; the graph is finalized."""
 
     def before_run(
         self, run_context: SessionRunContext
     ) -> Awaitable[SessionRunArgs | None] | SessionRunArgs | None:
-        """Say what to fetch and feed besides what the caller asks for; None for nothing."""
+        """Return fetches and feeds to add to the caller's; None for none."""
 
     def after_run(
         self, run_context: SessionRunContext, run_values: SessionRunValues
     ) -> Awaitable[None] | None:
-        """See what the step gave; `run_context.request_stop()` ends the loop."""
+        """Receive the results of the step; `run_context.request_stop()` ends the loop."""
 
     def end(self, session: Session) -> Awaitable[None] | None:
         """Called at the end, with the session still open, unless a step failed."""
@@ -98,9 +98,9 @@ class SessionRunHook:
     def on_error(self, session: Session, error: BaseException) -> Awaitable[None] | None:
         """Called in place of `end` if the loop ends by an error: of a step, of the loop's body, or of another hook's `end`.
 
-        Called once, with the root cause, which is raised after all hooks were called; also for a cancellation. Not called for
-        a regular end (OutOfRangeError, StopIteration), nor for a failure that the session recovers from. The session may be
-        unusable. An error raised here is logged; the root cause is raised all the same.
+        Called once, with the root cause, which is raised after all hooks were called; also for a cancellation. Not called for a
+        regular end (OutOfRangeError, StopIteration), nor for a failure that the session recovers from. The session may be
+        unusable. An error raised here is logged, and the root cause is raised nevertheless.
         """
 
     def on_recovery(self, error: BaseException, attempt: int) -> Awaitable[None] | None:

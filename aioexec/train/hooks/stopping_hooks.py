@@ -1,4 +1,4 @@
-"""Hooks that end the loop, or hold it back: at a step, at a loss that is not a number, until a step is reached."""
+"""Hooks that end or delay the loop: at a step, at a NaN loss, until a step is reached."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
-"""Seconds between two reads of the global step while others train."""
+"""Seconds between two reads of the global step while waiting for other processes."""
 
 LOG_EVERY_STEPS = 1000
-"""Steps of others between two lines in the log."""
+"""The number of steps of other processes between two log lines."""
 
 
 class StopAtStepHook(SessionRunHook):
-    """Stops after `num_steps` steps, counted from where the first session begins, or when the global step is `last_step`.
+    """Stops after `num_steps` steps, counted from the start of the first session, or when the global step is `last_step`.
 
     Raises:
         GraphValueError: both or neither of the two are given.
@@ -65,7 +65,7 @@ class StopAtStepHook(SessionRunHook):
         return None
 
     async def _stop_if_reached(self, run_context: SessionRunContext, last_step: int) -> None:
-        """Others may have counted meanwhile, and this run need not have counted at all: look again."""
+        """Read the step again: other processes may have advanced it, and this run may not have counted."""
         if await run_context.session.run(self._global_step_tensor) >= last_step:
             run_context.request_stop()
 
@@ -78,7 +78,7 @@ class NanLossDuringTrainingError(RuntimeError):
 
 
 class NanTensorHook(SessionRunHook):
-    """Raises NanLossDuringTrainingError when the loss is NaN, or stops without an error if not `fail_on_nan_loss`."""
+    """Raises NanLossDuringTrainingError if the loss is NaN, or without `fail_on_nan_loss` stops without an error."""
 
     def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
         self._fail_on_nan_loss = fail_on_nan_loss
@@ -99,7 +99,7 @@ class NanTensorHook(SessionRunHook):
 
 
 class GlobalStepWaiterHook(SessionRunHook):
-    """Holds back the first step until others have brought the global step to `wait_until_step`."""
+    """Delays the first step until other processes have advanced the global step to `wait_until_step`."""
 
     def __init__(self, wait_until_step: int) -> None:
         self._wait_until_step = wait_until_step
@@ -132,7 +132,7 @@ def _has_nan(loss: Any) -> bool:
 
 
 def check_stop(num_steps: int | None, last_step: int | None) -> None:
-    """Check that a hook is given either a number of steps or a last step."""
+    """Check that a hook has either a number of steps or a last step."""
     if num_steps is None and last_step is None:
         raise GraphValueError("One of num_steps or last_step must be specified")
     if num_steps is not None and last_step is not None:

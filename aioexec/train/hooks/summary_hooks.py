@@ -1,4 +1,4 @@
-"""Hooks that write summaries into an event file: each so many steps or seconds, or once at the end."""
+"""Hooks that write summaries to an event file: every N steps or seconds, or once at the end."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 class SummarySaverHook(SessionRunHook):
-    """Writes summaries at the first step, then each `save_steps` steps or `save_secs` seconds.
+    """Writes summaries at the first step, then every `save_steps` steps or `save_secs` seconds.
 
     Args:
-        output_dir: where its event file is, unless there is a `summary_writer`; without either nothing is written.
-        scaffold: whose `summary_op` to run, unless there is one or a list of them in `summary_op`.
+        output_dir: the directory of its event file, unless there is a `summary_writer`; without either nothing is written.
+        scaffold: supplies the `summary_op`, unless that is given, as one op or a list.
 
     Raises:
         GraphValueError: not exactly one of `save_steps` and `save_secs`, or of `scaffold` and `summary_op`.
 
-    State: `_next_step` is where the global step will be after the next run, None before the first; `_due` says whether the
-    step that runs fetches summaries.
+    State: `_next_step` is the expected global step after the next run, None before the first; `_due`: the running step fetches
+    summaries.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SummarySaverHook(SessionRunHook):
             return self._request
         if (
             self._request_with_summary is None
-        ):  # a scaffold knows its summaries only when all hooks have begun
+        ):  # a scaffold's summary_op is final only when all hooks have begun
             self._request_with_summary = self._with_summary()
         return self._request_with_summary
 
@@ -108,11 +108,11 @@ class SummarySaverHook(SessionRunHook):
 
 
 class SummaryAtEndHook(SessionRunHook):
-    """Writes summaries once, at the end: of an evaluation, say.
+    """Writes summaries once, at the end, for example of an evaluation.
 
     Args:
-        log_dir: where its event file is, unless there is a `summary_writer`.
-        summary_op: what to run; all summaries of the graph by default.
+        log_dir: the directory of its event file, unless there is a `summary_writer`.
+        summary_op: the op to run; all summaries of the graph by default.
 
     Raises:
         GraphValueError: neither a `log_dir` nor a `summary_writer`.

@@ -1,4 +1,4 @@
-"""Timers of hooks: every so many steps, or every so many seconds of the loop's clock."""
+"""Timers of hooks: every N steps, or every N seconds of the loop's clock."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class HookTimer(Protocol):
     """The interface of a timer."""
 
     def reset(self) -> None:
-        """Forget when it triggered."""
+        """Forget the last trigger."""
 
     def should_trigger_for_step(self, step: Any) -> bool:
-        """Whether it is time to act."""
+        """Whether the timer triggers at this step."""
 
     def update_last_triggered_step(self, step: Any) -> tuple[float | None, Any]:
-        """Note that the hook acts at this step; return the seconds and steps since it last did, None the first time."""
+        """Record a trigger at this step; returns the seconds and steps since the last one, None the first time."""
 
     def last_triggered_step(self) -> Any:
-        """The step of the last time, None before the first."""
+        """The step of the last trigger, None before the first."""
 
 
 class SecondOrStepTimer:
-    """Triggers at the first step it is called for, then once `every_secs` seconds or `every_steps` steps have gone by.
+    """Triggers at the first step it is called for, then whenever `every_secs` seconds or `every_steps` steps have passed.
 
     Never twice for one step.
 

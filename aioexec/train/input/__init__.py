@@ -1,1 +1,1 @@
-"""Input pipelines of queues, and the runners that fill them."""
+"""Input pipelines of queues, and the queue runners that fill them."""

@@ -1,7 +1,7 @@
-"""The second stage of an input pipeline: examples are put into a queue one by one, and taken from it in batches.
+"""The second stage of an input pipeline: examples are enqueued one by one, and dequeued in batches.
 
-All eight functions call one, with three options: whether one list of tensors is enqueued by several tasks or each of several
-lists by one (`join`), whether the queue shuffles (`shuffle`), and whether examples may be left out (`maybe`).
+All eight functions share one implementation with three options: whether one list of tensors is enqueued by several tasks or
+each of several lists by one (`join`), whether the queue shuffles (`shuffle`), and whether examples may be left out (`maybe`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Stage:
 
     Attributes:
         default_name: of its scope.
-        queue: makes the queue, given dtypes and shapes of a component each.
+        queue: from dtypes and shapes, one for each component, to the queue.
         capacity: of the queue.
-        at_least: how many elements the queue holds back; None if it does not mix.
+        at_least: the number of elements that the queue retains; None if it does not shuffle.
     """
 
     default_name: str
@@ -52,7 +52,7 @@ class _Stage:
 
 
 def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> Any:
-    """Batches of examples, of the type of the first one: a list (alone, its only tensor), or a dict."""
+    """Batches of examples, in the structure of the first one: a list (of a single tensor, that tensor), or a dict."""
     lists = _lists_of(tensors_list)
     symbolic = [*(tensor for each in lists for tensor in each), stage.keep_input]
     with (
@@ -79,7 +79,7 @@ def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> An
 
 
 def _lists_of(tensors_list: Sequence[Any]) -> list[Sequence[Any]]:
-    """The tensors of each example, those of a dict in the order of its keys."""
+    """The tensors of each example; those of a dict in the order of its keys."""
     if not tensors_list:
         raise GraphValueError("Expected at least one set of tensors")
     if not isinstance(tensors_list[0], Mapping):
@@ -152,7 +152,7 @@ def _checked_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
 
 
 def _enqueue(queue: QueueBase, tensors: list[Tensor], keep_input: Tensor, enqueue_many: bool) -> Any:
-    """An operation that brings in an example, or many; none, or some, if they are not to be kept."""
+    """The operation that enqueues an example, or with `enqueue_many` several, filtered by `keep_input`."""
     enqueue = queue.enqueue_many if enqueue_many else queue.enqueue
     if keep_input.shape.ndims == 1:
         part = cast(keep_input, dtypes.int32)
@@ -180,7 +180,7 @@ def _mixed(at_least: int, seed: int | None, shared_name: str | None) -> Callable
     return partial(RandomShuffleQueue, min_after_dequeue=at_least, seed=seed, shared_name=shared_name)
 
 
-# What users call
+# The public functions
 
 
 def batch(
@@ -199,16 +199,16 @@ def batch(
 
     Args:
         tensors: an example: a list of tensors, which may be sparse, or a dict of them.
-        num_threads: how many tasks make examples and enqueue them.
-        capacity: how many examples the queue holds.
-        enqueue_many: `tensors` are many examples: their first dimension goes over them.
-        shapes: of the tensors of an example, where they do not say themselves.
+        num_threads: the number of tasks that compute and enqueue examples.
+        capacity: of the queue, in examples.
+        enqueue_many: `tensors` are several examples, along their first dimension.
+        shapes: of the tensors of an example, if they are not known statically.
         dynamic_pad: examples may differ in dimensions that are None, and are padded to the largest of the batch.
-        allow_smaller_final_batch: what is left at the end is a batch, of fewer examples.
-        shared_name: sessions share a queue of this name.
+        allow_smaller_final_batch: the remaining examples at the end form a smaller batch.
+        shared_name: the name under which sessions share the queue.
 
     Returns:
-        What `tensors` are, of batches; a single tensor for a list of one.
+        Batches in the structure of `tensors`; a single tensor for a list of one.
 
     Raises:
         GraphValueError: there are no tensors, or their shapes are not known well enough.
@@ -231,7 +231,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch` of the examples that `keep_input` says: a boolean, or with `enqueue_many` a vector of them."""
+    """`batch` of the examples for which `keep_input` is true: a boolean, or with `enqueue_many` a vector of them."""
     queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name)
     return _batched([tensors], num_threads, stage)
@@ -248,10 +248,10 @@ def batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch` of several examples, each made and enqueued by a task of its own.
+    """`batch` of several examples, each computed and enqueued by a task of its own.
 
     Args:
-        tensors_list: the examples, alike in number and dtypes of their tensors.
+        tensors_list: the examples, with equal numbers and dtypes of tensors.
 
     Raises:
         GraphTypeError: their dtypes differ.
@@ -273,7 +273,7 @@ def maybe_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`batch_join` of the examples that `keep_input` says."""
+    """`batch_join` of the examples for which `keep_input` is true."""
     queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage(
         "batch_join", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
@@ -297,11 +297,11 @@ def shuffle_batch(
     """`batch` of examples in random order.
 
     Args:
-        min_after_dequeue: how many examples are left in the queue, for a good mixture.
+        min_after_dequeue: the number of examples that stay in the queue, which determines how well they are shuffled.
         seed: of the order, with the seed of the graph.
 
     Raises:
-        GraphValueError: the queue has no room for more than `min_after_dequeue`.
+        GraphValueError: the capacity is not larger than `min_after_dequeue`.
     """
     least, final = min_after_dequeue, allow_smaller_final_batch
     queue = _mixed(least, seed, shared_name)
@@ -325,7 +325,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch` of the examples that `keep_input` says."""
+    """`shuffle_batch` of the examples for which `keep_input` is true."""
     least, final = min_after_dequeue, allow_smaller_final_batch
     queue = _mixed(least, seed, shared_name)
     stage = _Stage(
@@ -346,7 +346,7 @@ def shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch` of several examples, each made and enqueued by a task of its own."""
+    """`shuffle_batch` of several examples, each computed and enqueued by a task of its own."""
     least, final = min_after_dequeue, allow_smaller_final_batch
     queue = _mixed(least, seed, shared_name)
     stage = _Stage(
@@ -368,7 +368,7 @@ def maybe_shuffle_batch_join(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """`shuffle_batch_join` of the examples that `keep_input` says."""
+    """`shuffle_batch_join` of the examples for which `keep_input` is true."""
     least, final = min_after_dequeue, allow_smaller_final_batch
     queue = _mixed(least, seed, shared_name)
     stage = _Stage(

@@ -1,7 +1,7 @@
 """The first stage of an input pipeline: queues filled with the rows of a tensor, epoch after epoch.
 
-Each producer makes a queue and adds the QueueRunner that fills it to the collection QUEUE_RUNNERS, from which
-`start_queue_runners` and monitored sessions take it.
+Each producer makes a queue and adds the QueueRunner that fills it to the collection QUEUE_RUNNERS, whose runners
+`start_queue_runners` and monitored sessions start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_STRINGS = "string_input_producer requires a non-null input tensor"
 
 
 def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
-    """A local variable whose initial value are the names of the files that match a pattern, or one of a list of them."""
+    """A local variable initialized with the names of the files that match a pattern, or one of a list of patterns."""
     with graph_of([pattern]).as_default() as graph, graph.name_scope(name or "matching_filenames") as scope:
         return Variable(
             name=scope,
@@ -45,7 +45,7 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
 
 
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
-    """The tensor, for so many steps; then an OutOfRangeError. They are counted by the local variable `epochs`.
+    """The tensor for `num_epochs` evaluations, then an OutOfRangeError. The local variable `epochs` counts them.
 
     Raises:
         GraphValueError: `num_epochs` is not positive.
@@ -77,10 +77,10 @@ def input_producer(
     """A queue of the rows of a tensor.
 
     Args:
-        element_shape: of a row, where the tensor does not say.
-        num_epochs: how often each row comes before the queue is closed; again and again by default.
-        shuffle: whether each epoch has an order of its own.
-        summary_name: of a summary of how full the queue is; there is none by default.
+        element_shape: of a row, if it is not known statically.
+        num_epochs: how often each row is enqueued before the queue is closed; without limit by default.
+        shuffle: shuffle each epoch anew.
+        summary_name: of a summary of the fraction of the queue that is full; no summary by default.
         cancel_op: closes the queue and cancels enqueues.
 
     Raises:
@@ -119,7 +119,7 @@ def string_input_producer(
     name: str | None = None,
     cancel_op: Any = None,
 ) -> QueueBase:
-    """A queue of strings, such as names of files; the arguments are those of `input_producer`.
+    """A queue of strings, such as file names; the arguments are those of `input_producer`.
 
     Raises:
         GraphValueError: there are no strings. If that is known only in a step, the step raises InvalidArgumentError.
@@ -177,7 +177,7 @@ def slice_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """The rows of several tensors at one place, that place from a queue; the other arguments are those of `input_producer`.
+    """The rows of several tensors at an index taken from a queue; the other arguments are those of `input_producer`.
 
     Raises:
         GraphValueError: there are no tensors.

@@ -1,6 +1,6 @@
 """QueueRunner: tasks that fill a queue, one for each of its enqueue operations.
 
-A runner's tasks belong to the coordinator, which gets their errors and waits for them, and to the session: closing it ends
+A runner's tasks are members of the coordinator, which receives their errors and joins them, and of the session: closing it ends
 them. Without a coordinator their errors are in `exceptions_raised`.
 """
 
@@ -38,11 +38,11 @@ ErrorTypes = tuple[type[OpError], ...]
 
 
 _IN_A_ROW = 8
-"""Enqueues of a task before others have their turn: one that finds room does not suspend, and there may always be room."""
+"""The enqueues of a task between two yields to the loop: an enqueue that finds room does not suspend."""
 
 
 class QueueRunner:
-    """The enqueue operations of a queue, each to be run by a task again and again; when all have come to an end it is closed.
+    """The enqueue operations of a queue, each run repeatedly by a task; when all have ended the queue is closed.
 
     Args:
         queue: the queue.
@@ -51,7 +51,7 @@ class QueueRunner:
         cancel_op: closes the queue and cancels them. Made if there is none.
         queue_closed_exception_types: errors of an enqueue operation that mean the end of its input: OutOfRangeError by default.
         queue_runner_def: a QueueRunnerDef to make this from, instead of the arguments before.
-        import_scope: the scope the nodes that `queue_runner_def` names are under.
+        import_scope: the scope of the nodes that `queue_runner_def` names.
 
     Raises:
         GraphValueError: there is no queue or no enqueue operation, or both they and `queue_runner_def` are given.
@@ -137,13 +137,13 @@ class QueueRunner:
     def create_threads(
         self, sess: Session, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
     ) -> list[TaskThread]:
-        """Tasks that run the enqueue operations; none if this runner's tasks for the session are alive.
+        """Make the tasks that run the enqueue operations; none if this runner's tasks for the session are alive.
 
         With a coordinator there is one more, which closes the queue when a stop is requested, to end waiting enqueues.
 
         Args:
-            coord: is given the errors, and decides when to stop; the tasks are registered with it.
-            start: whether to start them, for which a loop must be running; else call their `start`.
+            coord: receives the errors, and stops the tasks, which are registered with it.
+            start: whether to start them, which requires a running loop; otherwise call their `start`.
         """
         if self._alive.get(sess, 0) > 0:
             return []
@@ -164,7 +164,7 @@ class QueueRunner:
         return threads
 
     async def _run(self, sess: Session, enqueue_op: Any, coord: Coordinator | None) -> None:
-        """One task: enqueue until the input ends, a stop is requested, or something fails."""
+        """The body of a task: enqueue until the input ends, a stop is requested, or an error occurs."""
         is_at_end = False
         try:
             is_at_end = await self._enqueue(sess, enqueue_op, coord)
@@ -184,7 +184,7 @@ class QueueRunner:
             await _ignoring_errors(sess, self._close_op)
 
     async def _enqueue(self, sess: Session, enqueue_op: Any, coord: Coordinator | None) -> bool:
-        """Enqueue again and again; whether the input has ended."""
+        """Enqueue repeatedly; returns whether the input has ended."""
         enqueue = sess.make_callable(enqueue_op)
         for number in count(1):
             if coord is not None and coord.should_stop():
@@ -207,7 +207,7 @@ class QueueRunner:
         """A QueueRunnerDef; None if the queue is not in the scope.
 
         Args:
-            export_scope: taken off names.
+            export_scope: the scope that names are relative to.
         """
         from aioexec.formats.protos import QueueRunnerDef
 
@@ -224,12 +224,12 @@ class QueueRunner:
 
     @staticmethod
     def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
-        """The runner a QueueRunnerDef describes, over nodes of the default graph."""
+        """The runner that a QueueRunnerDef describes, over nodes of the default graph."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Add a runner to a collection of the default graph, from which `start_queue_runners` takes it."""
+    """Add a runner to a collection of the default graph; see `start_queue_runners`."""
     get_default_graph().add_to_collection(collection, qr)
 
 
@@ -240,15 +240,15 @@ def start_queue_runners(
     start: bool = True,
     collection: str = GraphKeys.QUEUE_RUNNERS,
 ) -> list[TaskThread]:
-    """Tasks of all runners of the default graph: of those of its collection.
+    """Make the tasks of all runners in a collection of the default graph.
 
     Args:
         sess: by default, the default session; a monitored session has started them itself.
-        coord, start: as of `QueueRunner.create_threads`.
+        coord, start: see `QueueRunner.create_threads`.
 
     Raises:
         GraphValueError: there is no session.
-        GraphTypeError: it is none.
+        GraphTypeError: `sess` is no session.
     """
     if sess is None:
         sess = get_default_session()
@@ -271,7 +271,7 @@ def start_queue_runners(
 
 
 async def _ignoring_errors(sess: Session, op: Operation) -> None:
-    """Run what closes a queue; a queue that is gone is as good."""
+    """Run an operation that closes a queue; errors are ignored, as the queue may not exist any more."""
     try:
         await sess.run(op)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Summaries of how full the queues of an input pipeline are."""
+"""Summaries of the fill level of the queues in an input pipeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioexec.ops.math.cast import cast
 
 
 def summarize_share(name: str, count: Any, whole: int) -> None:
-    """Add a scalar summary of `count` as a share of `whole`, under a name in the open scope."""
+    """Add a scalar summary of `count` / `whole`, named in the open scope."""
     graph = get_default_graph()
     share = cast(count, dtypes.float32) * (1.0 / whole)
     with graph.name_scope(name) as scope:

@@ -1,4 +1,4 @@
-"""Batching of sparse tensors: they are kept in a map, and the queue takes their keys, as vectors of one element."""
+"""Batching of sparse tensors: they are stored in a map, and the queue takes their keys, as vectors of one element."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADDERS: Final = ("AddSparseToTensorsMap", "AddManySparseToTensorsMap")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A component that is sparse: an operation that puts into its map, and the rank of one example, if it is known."""
+    """A sparse component: the operation that adds to its map, and the rank of one example, if it is known."""
 
     map_op: Operation
     rank: int | None
@@ -43,15 +43,15 @@ class Stored:
 
 
 Storage = list[Stored | None]
-"""For each component of an example how it is stored; None for a dense one."""
+"""For each component of an example its `Stored`; None for a dense one."""
 
 
 def store(
     tensors_list: Sequence[Sequence[Any]], enqueue_many: bool, keep_input: Tensor
 ) -> tuple[list[list[Tensor]], Storage]:
-    """Put the sparse ones of examples by; what goes through the queue instead, and how they are found again.
+    """Store the sparse components of examples; returns the tensors to enqueue instead, and what `restore` needs.
 
-    All examples put a component into the same map.
+    All examples store a component in the same map.
 
     Raises:
         GraphValueError: a component is sparse in one example and not in another, or of another rank.
@@ -76,7 +76,7 @@ def _store_one(
 ) -> tuple[list[Tensor], Storage]:
     shared = [*shared, *[None] * (len(tensors) - len(shared))]
     numbers = [
-        _put_by(tensor, enqueue_many, keep_input, None if known is None else known.map_op.name)
+        _stored_key(tensor, enqueue_many, keep_input, None if known is None else known.map_op.name)
         if isinstance(tensor, SparseTensor)
         else None
         for tensor, known in zip(tensors, shared, strict=False)
@@ -84,7 +84,7 @@ def _store_one(
     storage: Storage = [
         None
         if number is None
-        else Stored(_adder_behind(number) if known is None else known.map_op, _rank_of(tensor, enqueue_many))
+        else Stored(_adding_op(number) if known is None else known.map_op, _rank_of(tensor, enqueue_many))
         for tensor, number, known in zip(tensors, numbers, shared, strict=False)
     ]
     columns = [
@@ -94,8 +94,8 @@ def _store_one(
     return columns, storage
 
 
-def _put_by(sparse: SparseTensor, enqueue_many: bool, keep_input: Tensor, map_name: str | None) -> Tensor:
-    """The number of a sparse tensor, or those of many; -1 for what is not kept."""
+def _stored_key(sparse: SparseTensor, enqueue_many: bool, keep_input: Tensor, map_name: str | None) -> Tensor:
+    """The key of a sparse tensor, or those of several; -1 for an example that is not kept."""
     if keep_input.shape.ndims == 1:
         kept = sparse_retain(sparse, gather(keep_input, sparse.indices[:, 0]))
         return add_many_sparse_to_tensors_map(kept, shared_name=map_name)
@@ -116,8 +116,8 @@ def _put_by(sparse: SparseTensor, enqueue_many: bool, keep_input: Tensor, map_na
     return number
 
 
-def _adder_behind(number: Tensor) -> Operation:
-    """The op that adds to the map, perhaps in a branch of a conditional."""
+def _adding_op(number: Tensor) -> Operation:
+    """The op that adds to the map, which may be in a branch of a conditional."""
     candidates = [number.op, *(tensor.op for tensor in number.op.inputs)]
     return next(op for op in candidates if op.type in _ADDERS)
 
@@ -128,9 +128,9 @@ def _rank_of(sparse: SparseTensor, enqueue_many: bool) -> int | None:
 
 
 def restore(dequeued: Any, storage: Storage) -> Any:
-    """The tensors from the queue, with the sparse ones taken from their map.
+    """The dequeued tensors, with sparse components taken from their maps.
 
-    All of it waits until all are found: what is taken out of the queue is taken out of the maps.
+    Outputs wait until all are taken: each dequeue thus removes its examples from all maps.
     """
     if not any(storage):
         return dequeued

@@ -12,11 +12,11 @@ from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Operation, Tensor
 from aioexec.ops.control_flow.dependencies import group
 from aioexec.ops.math.math_functions import sqrt
-from aioexec.ops.state import sparse_updates as sparse_updates  # their rows
+from aioexec.ops.state import sparse_updates as sparse_updates  # registers sparse updates
 from aioexec.ops.state.assignments import assign, assign_sub
 from aioexec.ops.state.scatter_updates import scatter_add
 from aioexec.ops.state.variable import ResourceVariable, is_resource_variable
-from aioexec.ops.training import optimizer_updates as optimizer_updates  # their rows
+from aioexec.ops.training import optimizer_updates as optimizer_updates  # registers update ops
 from aioexec.train.optimizers.optimizer import Optimizer, cast_to
 
 
@@ -56,7 +56,7 @@ class GradientDescentOptimizer(Optimizer):
 class MomentumOptimizer(Optimizer):
     """accumulation = momentum * accumulation + gradient; var -= learning_rate * accumulation.
 
-    With `use_nesterov` the gradient counts as if it were taken where the accumulation will have carried the variable.
+    With `use_nesterov`: var -= learning_rate * (gradient + momentum * accumulation).
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam: steps of about the learning rate, scaled by running means of the gradient and of its square.
+    """Adam (Kingma and Ba, 2014): steps of about the learning rate, scaled by running means of the gradient and its square.
 
     `epsilon` is added to the root of the mean square, as in the formula just before section 2.1 of the paper (epsilon hat).
     """
@@ -152,7 +152,7 @@ class AdamOptimizer(Optimizer):
         ]
 
     def _powers(self) -> list[Tensor]:
-        """The powers as this step finds them; of references read by the step, which may wait for one before it."""
+        """The powers at the beginning of the step; a reference is read once, since later reads may wait for the update."""
         kept = zip(self._get_beta_accumulators(), self._read, strict=True)
         return [power.value() if read is None else read for power, read in kept]
 
@@ -182,7 +182,7 @@ class AdamOptimizer(Optimizer):
         return self._apply_rows(grad, handle, indices)
 
     def _apply_rows(self, grad: Tensor, var: Any, indices: Tensor) -> Any:
-        """The means of all rows decay, those given get their gradients, and the whole variable moves."""
+        """The means of all rows decay, the given rows add their gradients, and the whole variable is updated."""
         beta1_power, beta2_power, rate, beta1, beta2, epsilon = self._scalars(var)
         rate = rate * sqrt(1 - beta2_power) / (1 - beta1_power)
         m_after = self._decayed(self.get_slot(var, "m"), beta1, grad * (1 - beta1), indices)
@@ -192,13 +192,13 @@ class AdamOptimizer(Optimizer):
         return group(moved.op, m_after.op, v_after.op)
 
     def _decayed(self, slot: Any, beta: Tensor, addend: Tensor, indices: Tensor) -> Any:
-        """A running mean after a step in which only some rows got something new."""
+        """A running mean after a step in which only some rows have gradients."""
         less = assign(slot, slot.value() * beta, use_locking=self._use_locking)
         with get_default_graph().control_dependencies([less.op]):
             return scatter_add(slot, indices, addend, use_locking=self._use_locking)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
-        """Also multiply the powers of the betas by them once more."""
+        """Multiply the powers of the betas by the betas, after the updates."""
         graph = get_default_graph()
         with graph.control_dependencies(
             [update if isinstance(update, Operation) else update.op for update in update_ops]

@@ -1,6 +1,6 @@
-"""Learning rates that change with the global step.
+"""Learning rates that depend on the global step.
 
-All compute in the dtype of the learning rate, whatever the global step is counted in.
+All compute in the dtype of the learning rate, whatever that of the global step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aioexec.ops.random.random_ops import random_normal
 
 
 class _Decay:
-    """A decay being built: its scope, the rate it begins with and the step, both of the dtype of the rate."""
+    """A decay under construction: its scope, the initial rate and the step, both of the dtype of the rate."""
 
     def __init__(self, scope: str, learning_rate: Any, global_step: Any) -> None:
         self.scope = scope
@@ -34,17 +34,17 @@ class _Decay:
         return _as(value, self.rate.dtype.base_dtype)
 
     def part(self, decay_steps: Any, staircase: bool = False) -> Tensor:
-        """How many times decay_steps have passed; with `staircase` only whole times count."""
+        """step / decay_steps, with `staircase` rounded down."""
         passed: Tensor = self.step / self.like(decay_steps)
         return apply_op("Floor", passed) if staircase else passed
 
     def capped(self, decay_steps: Any) -> tuple[Tensor, Tensor]:
-        """The step, but at most decay_steps; and these."""
+        """The step, but at most decay_steps; and decay_steps."""
         steps = self.like(decay_steps)
         return apply_op("Minimum", self.step, steps), steps
 
     def scaled(self, factor: Tensor) -> Tensor:
-        """The rate times this: what the function returns."""
+        """The rate times `factor`: the result of the decay function."""
         return apply_op("Mul", self.rate, factor, name=self.scope)
 
 
@@ -66,7 +66,7 @@ def _as(value: Any, dtype: dtypes.DType) -> Tensor:
 
 
 def _wave(angle: Tensor) -> Tensor:
-    """Half a cosine: 1 at 0, 0 at pi."""
+    """(1 + cos(angle)) / 2: 1 at 0, 0 at pi."""
     return 0.5 * (1.0 + apply_op("Cos", angle))
 
 
@@ -132,10 +132,10 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """From learning_rate to end_learning_rate within decay_steps, along (1 - global_step / decay_steps) ** power.
+    """(learning_rate - end_learning_rate) * (1 - global_step / decay_steps) ** power + end_learning_rate.
 
     Args:
-        cycle: instead of ending after decay_steps, go on from further up: the decay takes the next multiple of decay_steps.
+        cycle: after decay_steps, replace decay_steps by its next multiple that is not less than global_step.
 
     Raises:
         GraphValueError: there is no global step.
@@ -156,7 +156,7 @@ def polynomial_decay(
 def cosine_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, alpha: Any = 0.0, name: str | None = None
 ) -> Tensor:
-    """From learning_rate to alpha * learning_rate within decay_steps, along half a cosine.
+    """From learning_rate to alpha * learning_rate within decay_steps, along half a cosine (Loshchilov and Hutter, 2016).
 
     Raises:
         GraphValueError: there is no global step.
@@ -176,7 +176,7 @@ def cosine_decay_restarts(
     alpha: Any = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Cosine decays one after the other, each `t_mul` times as long as the one before and from `m_mul` times as high.
+    """Successive cosine decays, each `t_mul` times as long as the previous one and starting at `m_mul` times its rate.
 
     Raises:
         GraphValueError: there is no global step.
@@ -191,7 +191,7 @@ def cosine_decay_restarts(
 
 
 def _restarted(passed: Tensor, growth: Tensor) -> tuple[Tensor, Tensor]:
-    """How many decays are over, and which part of the current one; all as long as the first if `growth` is 1."""
+    """The number of finished decays, and the fraction of the current one; all have the same length if `growth` is 1."""
 
     def alike() -> tuple[Tensor, Tensor]:
         restarts = apply_op("Floor", passed)

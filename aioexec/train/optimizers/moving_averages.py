@@ -1,6 +1,6 @@
-"""Moving averages: variables that approach the values of others by a fraction of the difference in each step.
+"""Exponential moving averages: variables that move towards values by a fraction of the difference in each step.
 
-`ExponentialMovingAverage` keeps one beside each variable, to evaluate (or restore) a model with averaged parameters.
+`ExponentialMovingAverage` keeps one for each variable, to evaluate (or restore) a model with averaged parameters.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from aioexec.train.optimizers import slots
 def assign_moving_average(
     variable: Any, value: Any, decay: Any, zero_debias: bool = True, name: str | None = None
 ) -> Any:
-    """Bring a variable nearer to a value: variable * decay + value * (1 - decay).
+    """Update a variable: variable * decay + value * (1 - decay).
 
     Args:
-        zero_debias: the variable began as zeros; correct for that, with two variables beside it (`biased`: what the average
-            would be, `local_step`: how many steps there were).
+        zero_debias: correct for the initial value zero, with two more variables (`biased`: the uncorrected average,
+            `local_step`: the number of steps).
 
     Returns:
-        The variable after that.
+        The variable after the update.
     """
     arguments = [variable, value, decay]
     with graph_of(arguments).as_default() as graph, graph.name_scope(name or "AssignMovingAvg") as scope:
         part = cast(convert_to_tensor(1.0 - decay, name="decay"), variable.dtype.base_dtype)
         if zero_debias:
             return _without_bias(variable, value, part)
-        return assign_sub(variable, (_now(variable) - _now(value)) * part, name=scope)
+        return assign_sub(variable, (_read_late(variable) - _read_late(value)) * part, name=scope)
 
 
-def _now(value: Any) -> Any:
-    """The content of a variable when the update runs: programs let that wait for the training step, after which it is new."""
+def _read_late(value: Any) -> Any:
+    """Read a variable when the update runs: it may have control edges from the training step, whose result it then sees."""
     return value.read_value() if isinstance(value, Variable) else value
 
 
@@ -55,14 +55,17 @@ def _without_bias(variable: Any, value: Any, part: Tensor) -> Any:
     scope_name = get_default_graph().get_name_scope()
     with variable_scope(variable.op.name, values=[variable, value, part]):
         with get_default_graph().control_dependencies(None), get_default_graph().colocate_with(variable.op):
-            biased, steps = _beside(variable, "biased", variable.shape), _beside(variable, "local_step", [])
-        after = assign_sub(biased, (_now(biased) - _now(value)) * part)
+            biased, steps = (
+                _debias_variable(variable, "biased", variable.shape),
+                _debias_variable(variable, "local_step", []),
+            )
+        after = assign_sub(biased, (_read_late(biased) - _read_late(value)) * part)
         correction = 1 - apply_op("Pow", 1.0 - part, steps.assign_add(1))
         return assign(variable, after / correction, name=f"{scope_name}/")
 
 
-def _beside(variable: Any, name: str, shape: Any) -> Any:
-    """A variable in the current scope that begins as zeros; of a name that is not taken, unless the scope reuses."""
+def _debias_variable(variable: Any, name: str, shape: Any) -> Any:
+    """A zero-initialized variable in the current scope; its name is made unique, unless the scope reuses variables."""
     scope = get_variable_scope()
     taken = {held.op.name for held in scope.global_variables()}
     unique, number = name, 0
@@ -81,10 +84,10 @@ def weighted_moving_average(
     collections: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The moving average of a value, in which each step counts by a weight.
+    """The weighted moving average of a value: average of value * weight / average of weight.
 
     Args:
-        truediv: divide integers as numbers.
+        truediv: divide integers as real numbers.
         collections: of the two variables; global ones by default.
     """
     listed = [GraphKeys.GLOBAL_VARIABLES] if collections is None else collections
@@ -111,13 +114,13 @@ class ExponentialMovingAverage:
     """Moving averages of variables and tensors, all with one decay.
 
     Args:
-        decay: the part of the average that is kept in each step, near to 1.
-        num_updates: a count of steps, with which the decay grows from 1/10 to what it is to be; so that averages follow fast
-            in the beginning.
-        zero_debias: correct averages of tensors, which begin as zeros, for that.
+        decay: the fraction of the average that is kept in each step, near 1.
+        num_updates: a step count; with it the decay is min(decay, (1 + num_updates) / (10 + num_updates)), so that averages
+            follow faster in the beginning.
+        zero_debias: correct averages of tensors for their initial value zero.
         name: of the averages, below their variables: `<variable>/<name>`.
 
-    State: `_averages` is what is averaged -> its average.
+    State: `_averages` maps averaged variables and tensors to their averages.
     """
 
     def __init__(
@@ -138,9 +141,9 @@ class ExponentialMovingAverage:
         return self._name
 
     def apply(self, var_list: Iterable[Any] | None = None) -> Operation:
-        """An operation that brings the averages nearer to the values; makes averages that are not there yet.
+        """An operation that updates the averages; makes those that do not exist yet.
 
-        Variables averaged are listed in the collection `moving_average_variables`; averages begin as the variables do.
+        Averaged variables are added to the collection `moving_average_variables`; their averages start at their initial values.
 
         Args:
             var_list: variables or tensors; the trainable variables by default.
@@ -184,18 +187,18 @@ class ExponentialMovingAverage:
         return apply_op("Minimum", decay, (1.0 + steps) / (10.0 + steps))
 
     def average(self, var: Any) -> Any:
-        """The variable that holds the average of `var`, None if there is none."""
+        """The variable with the average of `var`, None if there is none."""
         return self._averages.get(var)
 
     def average_name(self, var: Any) -> str:
-        """The name of the average of `var`, or the one it would get: what to look for in a checkpoint."""
+        """The name of the average of `var`, existing or not, for lookup in a checkpoint."""
         average = self._averages.get(var)
         if average is not None:
             return str(average.op.name)
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Names in a checkpoint to variables, so that those averaged are restored from their averages.
+        """From names in a checkpoint to variables, such that averaged ones are restored from their averages.
 
         Args:
             moving_avg_variables: the trainable ones and those averaged so far, by default.

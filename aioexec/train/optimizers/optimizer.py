@@ -1,4 +1,4 @@
-"""Optimizer: from a loss to the operation that changes variables to make it smaller."""
+"""Optimizer: makes the operation that updates variables to minimize a loss."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ GradientAndVariable = tuple[Any, Any]
 class Optimizer:
     """Base of optimizers.
 
-    A subclass says how one variable is changed: `_apply_dense` and `_apply_sparse` for reference variables, the `_resource_…`
-    ones for resource variables; and may override `_prepare`, `_create_slots` and `_finish`.
+    A subclass implements the update of one variable: `_apply_dense` and `_apply_sparse` for reference variables, the
+    `_resource_…` ones for resource variables; and may override `_prepare`, `_create_slots` and `_finish`.
 
     State: `_slots` is slot name -> (graph, name of the variable) -> variable; `_non_slots` is (name, graph) -> variable.
     """
@@ -63,7 +63,7 @@ class Optimizer:
         """An operation that takes one step: `compute_gradients`, then `apply_gradients`.
 
         Args:
-            global_step: a variable to add 1 to after the step.
+            global_step: a variable to increment after the step.
 
         Raises:
             GraphValueError: the loss depends on none of the variables.
@@ -87,13 +87,13 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[GradientAndVariable]:
-        """(gradient, variable) for each variable, the gradient None where the loss does not depend on it.
+        """(gradient, variable) for each variable, the gradient None if the loss does not depend on it.
 
         Args:
             var_list: the trainable variables of the graph by default.
-            gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH: whether gradients may be used as soon as they are there, when all
-                of the same node are, or when all are.
-            grad_loss: the gradient by the loss.
+            gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH: gradients may be used as soon as they are computed, when all of
+                the same node are, or when all are.
+            grad_loss: the gradient with respect to the loss.
         """
         if callable(loss):
             raise UnimplementedError(
@@ -122,11 +122,11 @@ class Optimizer:
     def apply_gradients(
         self, grads_and_vars: Iterable[GradientAndVariable], global_step: Any = None, name: str | None = None
     ) -> Operation:
-        """An operation that changes the variables by their gradients; pairs without a gradient are left alone.
+        """An operation that updates the variables by their gradients; pairs without a gradient are skipped.
 
         Raises:
             GraphValueError: there is no gradient.
-            GraphTypeError: what is given is not (gradient, variable).
+            GraphTypeError: an item is not a pair (gradient, variable).
         """
         pairs = [self._checked(gradient, variable) for gradient, variable in grads_and_vars]
         if not pairs:
@@ -165,7 +165,7 @@ class Optimizer:
         return gradient, variable
 
     def _updated(self, graph: Graph, gradient: Any, variable: Any) -> Any:
-        """The update of one variable, projected where the variable has a constraint."""
+        """The update of one variable, followed by the projection of its constraint, if it has one."""
         with graph.name_scope(f"update_{variable.op.name}"), graph.colocate_with(variable.op):
             if isinstance(gradient, IndexedSlices):
                 if variable.constraint is not None:
@@ -202,7 +202,7 @@ class Optimizer:
     # Slots
 
     def get_slot(self, var: Any, name: str) -> Any:
-        """The variable kept beside `var` under this name, or None."""
+        """The slot variable of `var` under this name, or None."""
         return self._slots.get(name, {}).get((var.graph, var.op.name))
 
     def get_slot_names(self) -> list[str]:
@@ -210,7 +210,7 @@ class Optimizer:
         return sorted(self._slots)
 
     def variables(self) -> list[Any]:
-        """All variables the optimizer has made in the default graph, sorted by name."""
+        """All variables that the optimizer has made in the default graph, sorted by name."""
         graph = get_default_graph()
         made = [variable for (_, where), variable in self._non_slots.items() if where is graph]
         made += [
@@ -244,7 +244,7 @@ class Optimizer:
         return self._slot(slot_name, var, lambda: slots.create_zeros_slot(var, op_name))
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
-        """A variable that belongs to no parameter; of the kind of `colocate_with`, and placed with it."""
+        """A variable that belongs to no parameter; a resource variable if `colocate_with` is one, and placed with it."""
         graph = colocate_with.graph
         key = (name, graph)
         if key not in self._non_slots:
@@ -275,7 +275,7 @@ class Optimizer:
         raise NotImplementedError
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
-        """Apply slices in which a row may be given twice."""
+        """Apply slices that may contain a row repeatedly."""
         values, indices = summed_rows(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
@@ -285,14 +285,14 @@ class Optimizer:
     def _resource_apply_sparse_duplicate_indices(
         self, grad: Tensor, handle: ResourceVariable, indices: Tensor
     ) -> Any:
-        """Apply rows of which one may be given twice."""
+        """Apply rows whose indices may be repeated."""
         return self._resource_apply_sparse(*_with_handle(summed_rows(grad, indices), handle))
 
     def _resource_apply_sparse(self, grad: Tensor, handle: ResourceVariable, indices: Tensor) -> Any:
         raise NotImplementedError
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
-        """The operation that is done when the updates are."""
+        """The operation that runs after all updates."""
         return group(*update_ops, name=name_scope)
 
     def _call_if_callable(self, param: Any) -> Any:
@@ -321,7 +321,7 @@ def _with_handle(
 
 
 def summed_rows(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    """The same slices with each row given once."""
+    """The same slices with repeated rows added up."""
     rows, places = unique(indices)
     return apply_op("UnsortedSegmentSum", values, places, apply_op("Size", rows)), rows
 

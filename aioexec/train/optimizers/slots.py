@@ -1,4 +1,4 @@
-"""Slots: variables an optimizer keeps beside each parameter, named after it and of its kind."""
+"""Slots: variables that an optimizer keeps for each parameter, named after it; resource variables if it is one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from aioexec.ops.state.variable_scope import get_variable, variable_scope
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
-    """A slot that begins as `val`, called `<primary>/<name>`."""
+    """A slot with initial value `val`, named `<primary>/<name>`."""
     return _created(primary, name, val, None, None, colocate_with_primary, shapes.is_fully_defined(val.dims))
 
 
 def create_slot_with_initializer(
     primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
 ) -> Any:
-    """A slot of this shape and dtype that begins as what `initializer` makes."""
+    """A slot of this shape and dtype with this initializer."""
     dims = shapes.as_dims(shape)
     return _created(
         primary, name, initializer, dims, dtype, colocate_with_primary, shapes.is_fully_defined(dims)
@@ -31,7 +31,7 @@ def create_slot_with_initializer(
 
 
 def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Any:
-    """A slot of the shape of its primary that begins as zeros."""
+    """A slot of the shape of its primary, initialized with zeros."""
     wanted = primary.dtype.base_dtype if dtype is None else dtype
     if shapes.is_fully_defined(primary.dims):
         return create_slot_with_initializer(
@@ -44,9 +44,10 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 def _created(
     primary: Any, name: str, initializer: Any, shape: Any, dtype: Any, colocate: bool, validate_shape: bool
 ) -> Any:
-    """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets just that name.
+    """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets exactly that name.
 
-    A slot of a variable is of its kind, one of a tensor of the usual kind; neither is partitioned, whatever the scope says.
+    The slot of a variable is of the same kind (reference or resource), that of a tensor of the default kind; neither is
+    partitioned, whatever the scope's partitioner.
     """
     node = primary.op
     placed = node.graph.colocate_with(node) if colocate else contextlib.nullcontext()
@@ -62,13 +63,13 @@ def _created(
             validate_shape=validate_shape,
         )
     part = primary.slice_info if isinstance(primary, Variable) else None
-    if part is not None and slot.dims != ():  # the slot is a part of a larger slot in the same way
+    if part is not None and slot.dims != ():  # the slot is a partition of a larger slot
         slot._set_save_slice_info(_part_of_slot(part, slot, slot.op.name.removeprefix(f"{node.name}/")))
     return slot
 
 
 def _part_of_slot(part: SaveSliceInfo, slot: Any, name: str) -> SaveSliceInfo:
-    """The part of the whole slot that this is; of slots of lower rank, in the dimensions there are."""
+    """The partition of the whole slot; a slot of lower rank is partitioned along its own dimensions."""
     rank = None if slot.dims is None else len(slot.dims)
     return replace(
         part,

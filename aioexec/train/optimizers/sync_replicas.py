@@ -1,9 +1,12 @@
 """SyncReplicasOptimizer: replicas compute gradients at the same step, which are averaged and applied once.
 
-Each variable has an accumulator for gradients. A replica gives it gradients marked with its local step, and then waits for a
-token. A queue runner of the chief takes the mean of enough gradients of each variable, applies them, counts the global step,
-and puts a token with the new step for each replica into the token queue: the replica takes it as its local step. The gradients
-of a replica that was too slow have an old step: accumulators drop them, and the replica gets a token all the same.
+1. Each variable has a conditional accumulator. A replica applies gradients to it, marked with its local step, and then waits
+   for a token.
+2. A queue runner of the chief takes the mean of enough gradients of each variable, applies the means, and increments the global
+   step.
+3. It enqueues one token per replica, with the new global step. A replica dequeues one and assigns it to its local step.
+
+Gradients of a replica that was too slow have an old step: accumulators drop them, and the replica still gets a token.
 """
 
 from __future__ import annotations
@@ -36,13 +39,13 @@ QUEUE_NAME = "sync_token_q"
 
 
 class SyncReplicasOptimizer(Optimizer):
-    """Wraps an optimizer, so that its steps are of the mean of the gradients of several replicas.
+    """Wraps an optimizer to apply the mean of the gradients of several replicas.
 
     Args:
         opt: the optimizer that applies the means.
-        replicas_to_aggregate: how many gradients make a step.
-        total_num_replicas: how many replicas there are; if there are more, the slowest of a step are dropped, if there are
-            fewer, some give gradients of more than one batch.
+        replicas_to_aggregate: the number of gradients per step.
+        total_num_replicas: the number of replicas; if it is larger, the slowest of a step are dropped, if it is smaller, some
+            replicas contribute gradients of several batches.
         variable_averages: an ExponentialMovingAverage to apply after each step, to `variables_to_average`.
 
     State: all but the arguments is made by `apply_gradients`.
@@ -53,7 +56,7 @@ class SyncReplicasOptimizer(Optimizer):
     local_step_init_op: Any
     """Initialises the local step of a replica."""
     ready_for_local_init_op: Tensor
-    """Names the variables without which neither can run."""
+    """Names the uninitialized variables that either of them needs."""
 
     def __init__(
         self,
@@ -77,13 +80,13 @@ class SyncReplicasOptimizer(Optimizer):
         self._chief_queue_runner: QueueRunner | None = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> list[GradientAndVariable]:
-        """As the wrapped optimizer does."""
+        """The gradients of the wrapped optimizer."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(
         self, grads_and_vars: Iterable[GradientAndVariable], global_step: Any = None, name: str | None = None
     ) -> Any:
-        """A node that gives a replica's gradients away and waits for the step that they, or others, become part of.
+        """A node that sends a replica's gradients and waits until the step that they, or others, are part of is applied.
 
         Raises:
             GraphValueError: there are no gradients, or there is no global step.
@@ -116,7 +119,7 @@ class SyncReplicasOptimizer(Optimizer):
         return train_op
 
     def _new_local_step(self) -> Any:
-        """The step a replica's gradients are of: a variable on its own device."""
+        """The step of a replica's gradients: a variable on its own device."""
         with get_default_graph().colocate_with(no_op()):
             return Variable(
                 0,
@@ -127,7 +130,7 @@ class SyncReplicasOptimizer(Optimizer):
             )
 
     def _accumulated(self, gradient: Any, var: Any) -> tuple[Any, Operation, Any]:
-        """The accumulator of a variable, what gives it a gradient, and the mean of enough of them."""
+        """The accumulator of a variable, the op that applies a gradient to it, and the mean of enough of them."""
         shared_name = f"{var.name}/grad_accum"
         count, step = self._replicas_to_aggregate, self._local_step
         if isinstance(gradient, IndexedSlices):
@@ -140,7 +143,7 @@ class SyncReplicasOptimizer(Optimizer):
         return dense, dense.apply_grad(gradient, local_step=step), dense.take_grad(count)
 
     def _with_tokens(self, given: list[Operation], update: Operation) -> Any:
-        """The token queue, the runner that fills it after each step, and what waits for a token once gradients are given."""
+        """Make the token queue and the runner that fills it after each step; returns the op that dequeues after `given`."""
         graph, dtype = get_default_graph(), self._global_step.dtype.base_dtype
         queue = FIFOQueue(-1, dtype, shapes=(), name=QUEUE_NAME, shared_name=QUEUE_NAME)
         with graph.control_dependencies(given):
@@ -148,7 +151,7 @@ class SyncReplicasOptimizer(Optimizer):
         train_op = assign(self._local_step, token)
         with graph.control_dependencies([update]):
             tokens = max(self._total_num_replicas, self._replicas_to_aggregate)
-            sync = queue.enqueue_many((fill([tokens], self._step_now()),))
+            sync = queue.enqueue_many((fill([tokens], self._current_step()),))
         if self._variable_averages is not None:
             with graph.control_dependencies([sync]):
                 sync = self._variable_averages.apply(self._variables_to_average)
@@ -156,8 +159,8 @@ class SyncReplicasOptimizer(Optimizer):
         self._chief_queue_runner = QueueRunner(queue, [sync])
         return train_op
 
-    def _step_now(self) -> Any:
-        """The global step as it is after what new nodes wait for: an older one would make all gradients stale."""
+    def _current_step(self) -> Any:
+        """The global step after the control inputs of new nodes: an older value would make all gradients stale."""
         step = self._global_step
         return step.read_value() if isinstance(step, Variable) else step
 
@@ -170,7 +173,7 @@ class SyncReplicasOptimizer(Optimizer):
         return group(*initial)
 
     def get_chief_queue_runner(self) -> QueueRunner:
-        """The queue runner that applies the means and hands tokens out; to be started by the chief.
+        """The queue runner that applies the means and enqueues tokens; to be started by the chief.
 
         Raises:
             GraphValueError: `apply_gradients` was not called.
@@ -180,10 +183,10 @@ class SyncReplicasOptimizer(Optimizer):
         return self._chief_queue_runner
 
     def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
-        """An operation for the chief to run once, that puts the first tokens into the queue.
+        """An operation for the chief to run once, which enqueues the first tokens.
 
         Args:
-            num_tokens: as many as gradients make a step, by default. With fewer replicas than that, some must give several
+            num_tokens: by default the number of gradients per step. With fewer replicas than that, some must contribute several
                 in the first step, for which they need tokens.
 
         Raises:
@@ -207,7 +210,7 @@ class SyncReplicasOptimizer(Optimizer):
             return enqueue
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
-        """A hook that initialises the local step, and for the chief starts the queue runner and puts the first tokens."""
+        """A hook that initialises the local step, and for the chief starts the queue runner and enqueues the first tokens."""
         return SyncReplicasHook(self, is_chief, num_tokens)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
@@ -222,7 +225,7 @@ class SyncReplicasOptimizer(Optimizer):
 
 
 class SyncReplicasHook(SessionRunHook):
-    """Gets a replica ready; see `SyncReplicasOptimizer.make_session_run_hook`."""
+    """Initialises a replica; see `SyncReplicasOptimizer.make_session_run_hook`."""
 
     def __init__(self, sync_optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
         self._sync_optimizer = sync_optimizer
@@ -232,9 +235,9 @@ class SyncReplicasHook(SessionRunHook):
         self._init_tokens_op: Operation | None = None
 
     def begin(self) -> None:
-        """Make what is run later, before the graph is finalised."""
+        """Make the ops to run later, before the graph is finalised."""
         optimizer = self._sync_optimizer
-        optimizer.get_chief_queue_runner()  # there is one once gradients are applied
+        optimizer.get_chief_queue_runner()  # made by `apply_gradients`
         self._local_init_op = optimizer.local_step_init_op
         if self._is_chief:
             self._local_init_op = optimizer.chief_init_op
@@ -259,9 +262,9 @@ class SyncReplicasHook(SessionRunHook):
 
 
 def _start(runner: QueueRunner, session: Session, coord: Coordinator) -> None:
-    """Start the runner of the chief, which ends when a stop is requested.
+    """Start the chief's queue runner, cancelled when a stop is requested.
 
-    Closing its queue is not enough: the runner waits for gradients, and no replica may give any more.
+    Closing its queue is not enough: the runner waits for gradients, and no replica may send any more.
     """
     taking, *others = runner.create_threads(session, coord=coord, daemon=True)
 

@@ -1,6 +1,6 @@
 """The optimizers whose step is one update op: Adagrad and its variants, RMSProp, FTRL and the proximal ones.
 
-Each states its op, its slots and its hyperparameters; which input each of them is follows from the op's signature.
+Each declares its op, its slots and its hyperparameters; the op's signature determines their order as inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aioexec.train.optimizers.optimizer import Optimizer, cast_to
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot that begins as this number everywhere; the variable is called after the optimizer, or as `op_name` says."""
+    """A slot initialized with this number; its variable is named after the optimizer, or `op_name`."""
 
     name: str
     start: float = 0.0
@@ -37,7 +37,7 @@ class UpdateOptimizer(Optimizer):
 
     Args:
         update: the op's name without "Apply".
-        slots: by the op's name for each state besides `var`, in the order they are made.
+        slots: by the op's name for each state besides `var`, in the order of creation.
         hyper: hyperparameters by the op's names for them, each with a name for its node.
     """
 
@@ -108,14 +108,14 @@ class UpdateOptimizer(Optimizer):
 
 
 def _checked(name: str, value: Any, positive: bool = False) -> Any:
-    """A number that must not be negative, or must be positive; tensors are not looked into."""
+    """Check that a number is not negative, or is positive; tensors are not checked."""
     if isinstance(value, int | float) and (value < 0 or (positive and value == 0)):
         raise GraphValueError(f"{name} must be {'positive' if positive else 'non-negative'}: {value}")
     return value
 
 
 class AdagradOptimizer(UpdateOptimizer):
-    """Steps divided by the root of the sum of all squared gradients so far."""
+    """Adagrad: steps divided by the root of the sum of all squared gradients so far."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class AdagradOptimizer(UpdateOptimizer):
 
 
 class AdagradDAOptimizer(UpdateOptimizer):
-    """Adagrad by dual averaging, which regularises towards few non-zero weights; for linear models."""
+    """Adagrad with dual averaging, which regularises towards few non-zero weights; for linear models."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class AdagradDAOptimizer(UpdateOptimizer):
 
 
 class AdadeltaOptimizer(UpdateOptimizer):
-    """Steps scaled by running means of squared steps and squared gradients."""
+    """Adadelta: steps scaled by running means of squared steps and squared gradients."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class AdadeltaOptimizer(UpdateOptimizer):
 
 
 class RMSPropOptimizer(UpdateOptimizer):
-    """Steps divided by the root of a running mean of squared gradients; `centered`: of their variance."""
+    """RMSProp: steps divided by the root of a running mean of squared gradients; `centered`: of their variance."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class RMSPropOptimizer(UpdateOptimizer):
 
 
 class FtrlOptimizer(UpdateOptimizer):
-    """Follow the regularised leader, with a rate for each weight; for wide linear models."""
+    """FTRL (follow the regularised leader), with a rate for each weight; for wide linear models."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class FtrlOptimizer(UpdateOptimizer):
 
 
 class ProximalGradientDescentOptimizer(UpdateOptimizer):
-    """Gradient descent, then the nearest point where l1 and l2 regularization are paid for."""
+    """Gradient descent, followed by the proximal operator of l1 and l2 regularization."""
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ class ProximalGradientDescentOptimizer(UpdateOptimizer):
 
 
 class ProximalAdagradOptimizer(UpdateOptimizer):
-    """Adagrad, then the nearest point where l1 and l2 regularization are paid for."""
+    """Adagrad, followed by the proximal operator of l1 and l2 regularization."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Monitored sessions, their managers and creators, supervisors and evaluation."""
+"""Monitored sessions, session managers and creators, supervisors and evaluation."""

@@ -20,7 +20,7 @@ async def basic_train_loop(
 ) -> None:
     """Call `train_step_fn(session, *args, **kwargs)`, plain or `async def`, until a stop is requested.
 
-    An AbortedError, which says that a server was started anew, begins again with a new session.
+    After an AbortedError (a server was restarted) the loop continues with a new session.
 
     Raises:
         BaseException: the first error of a step or a service, unless it only ends the input.
@@ -30,7 +30,7 @@ async def basic_train_loop(
             async with supervisor.managed_session(master) as sess:
                 while not supervisor.should_stop():
                     await settled(train_step_fn(sess, *(args or ()), **(kwargs or {})))
-                    await asyncio.sleep(0)  # a step that does not suspend leaves the services their turn
+                    await asyncio.sleep(0)  # yield to the services, as the step may not suspend
         except AbortedError:
             continue
         return

@@ -1,7 +1,7 @@
-"""Evaluation of checkpoints: of one, or of each as it appears.
+"""Evaluation of checkpoints: of one, or of each new one.
 
-An evaluation restores the checkpoint into a monitored session of its own and runs `eval_ops` until a hook asks to stop, or the
-input is exhausted; then `final_ops` once. The evaluations of a session are counted by a local variable, the eval step.
+An evaluation restores the checkpoint into a monitored session of its own and runs `eval_ops` until a hook requests a stop, or
+the input is exhausted; then `final_ops` once. A local variable, the eval step, counts the evaluations of a session.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FEW_EVALS = 20
-"""Up to so many each is logged, of more a tenth."""
+"""Up to so many evaluations each one is logged, otherwise ten in all."""
 
 
 def get_or_create_eval_step() -> Any:
@@ -68,7 +68,7 @@ def get_or_create_eval_step() -> Any:
 
 
 class StopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after `num_evals` runs of its ops; None for as many as there is input."""
+    """Ends an evaluation after `num_evals` runs of its ops; None: at the end of input."""
 
     def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
         self._num_evals = num_evals
@@ -107,11 +107,12 @@ async def evaluate_once(
     hooks: Iterable[SessionRunHook] | None = None,
     config: Any = None,
 ) -> Any:
-    """Evaluate a checkpoint; return what `final_ops` gave, None if there are none.
+    """Evaluate a checkpoint; returns the values of `final_ops`, None if there are none.
 
     Args:
         scaffold: initialises and restores; one with a local init op of its own must initialise the eval step too.
-        eval_ops: a tensor or op, or a list or dictionary of them, to run until a hook asks to stop, `StopAfterNEvalsHook` say.
+        eval_ops: a tensor or op, or a list or dictionary of them, to run until a hook, such as `StopAfterNEvalsHook`, requests
+            a stop.
         final_ops: any structure of fetches.
     """
     evaluation = _Evaluation(
@@ -135,13 +136,13 @@ async def evaluate_repeatedly(
     timeout: float | None = None,
     timeout_fn: Callable[[], Any] | None = None,
 ) -> Any:
-    """Evaluate each new checkpoint of a directory; return what the last `final_ops` gave.
+    """Evaluate each new checkpoint of a directory; returns the last values of `final_ops`.
 
     Args:
-        eval_interval_secs: the least time between the beginnings of two evaluations.
-        max_number_of_evaluations: return after so many; None for until `timeout`.
-        timeout: how long to wait for a checkpoint; None for ever.
-        timeout_fn: called when that time is over; true ends the wait, false continues it.
+        eval_interval_secs: the least time between the starts of two evaluations.
+        max_number_of_evaluations: return after so many; None: only after `timeout`.
+        timeout: the most seconds to wait for a checkpoint; None for no limit.
+        timeout_fn: called after a timeout; true ends the wait, false continues it.
 
     For the rest see `evaluate_once`.
     """
@@ -160,9 +161,9 @@ async def evaluate_repeatedly(
 
 
 class _Evaluation:
-    """What to run at each checkpoint; adds to the graph when it is made.
+    """The ops to run at each checkpoint; the constructor adds nodes to the graph.
 
-    State: `_final` holds what the latest evaluation gave.
+    State: `_final` holds the values of the latest evaluation.
     """
 
     def __init__(
@@ -214,14 +215,14 @@ class _Evaluation:
 
 
 def _joined(eval_ops: Any, update: Any) -> Mapping[str, Any] | Sequence[Any]:
-    """What to run: also the node that counts the evaluation."""
+    """`eval_ops` and the node that counts the evaluation."""
     if isinstance(eval_ops, Mapping):
         return {**eval_ops, "update_eval_step": update}
     return [*eval_ops, update] if isinstance(eval_ops, list | tuple) else [eval_ops, update]
 
 
 def _read_after(eval_ops: Mapping[str, Any] | Sequence[Any], eval_step: Any) -> Any:
-    """The eval step once all of these have run."""
+    """The eval step, read after all of these have run."""
     done = list(eval_ops.values()) if isinstance(eval_ops, Mapping) else eval_ops
     with get_default_graph().control_dependencies(done):
         return identity(eval_step.read_value())

@@ -1,7 +1,7 @@
 """_HookedSession: calls hooks before and after each step, and runs the fetches of the hooks and the caller as one step.
 
-If neither the caller nor a hook gives run options, the step has none and may complete without suspending. Hooks see empty
-protos then, as TensorFlow's do.
+If neither the caller nor a hook gives run options, the step has none and may complete without suspending. Hooks then see empty
+protos, as TensorFlow's do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aioexec.train.sessions.wrapped_sessions import _WrappedSession, cause_of
 
 
 class _StepContext(SessionRunContext):
-    """A context that makes `original_args` when a hook asks for them: few do, and each step has a context."""
+    """A context that makes `original_args` on access: few hooks need them, and each step has a context."""
 
     __slots__ = ("_feed_dict", "_fetches")
 
@@ -39,8 +39,8 @@ class _StepContext(SessionRunContext):
 class _HookedSession(_WrappedSession):
     """A session that calls hooks at each step.
 
-    `_should_stop` is set for good once a hook asked for a stop. `_merged` is what hooks wanted last: many want the same each
-    time. `_no_options` and `_no_metadata` are what they see where no hook or caller has given any.
+    `_should_stop` is set permanently when a hook requests a stop. `_merged` caches the last requests of the hooks, which are
+    mostly the same in each step. `_no_options` and `_no_metadata` are passed to hooks if there are none.
     """
 
     def __init__(self, sess: Any, hooks: Sequence[Any], coord: Coordinator) -> None:
@@ -65,14 +65,14 @@ class _HookedSession(_WrappedSession):
         run_metadata: Any = None,
         hooks: Sequence[Any] = (),
     ) -> Any:
-        """Run a step with the session's hooks, and then those of this run.
+        """Run a step with the session's hooks, then those of this run.
 
         Raises:
-            TrainingStateError: a hook has asked for a stop; or a tensor is fed twice.
+            TrainingStateError: a hook has requested a stop; or a tensor is fed twice.
             EndOfLoopError: a hook raised StopIteration.
             AbortedError, UnavailableError: a task of the coordinator was preempted, and the step failed.
         """
-        sess = self._sess  # which may be closed while hooks are waited for
+        sess = self._sess  # may be closed while hooks are awaited
         if self._should_stop or sess is None:
             raise self._refusal()
         context = _StepContext(fetches, feed_dict, sess)
@@ -91,14 +91,14 @@ class _HookedSession(_WrappedSession):
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
                 run_metadata = self._new_metadata()
-            is_list = type(fetches) is list  # a list in a list would take the session longer
+            is_list = type(fetches) is list  # a nested list would cost the session time
             wanted = [*fetches, *merged.fetches] if is_list else [fetches, *merged.fetches]
             values = await sess.run(wanted, feed_dict, options, run_metadata)
             seen: Any = None
             last: int | None = 0
-            for number, hook in enumerate(all_hooks):  # a strict `zip` takes longer than all of its passes
+            for number, hook in enumerate(all_hooks):  # a strict `zip` takes longer than the loop
                 place = merged.places[number]
-                if place != last:  # many want the same
+                if place != last:  # most hooks repeat their request
                     results = None if place is None else values[place]
                     seen, last = self._values(results, options, run_metadata), place
                 waiting = hook.after_run(context, seen)
@@ -118,7 +118,7 @@ class _HookedSession(_WrappedSession):
         return closed_error()
 
     def _values(self, results: Any, options: Any, run_metadata: Any) -> SessionRunValues:
-        """What a hook sees of a step; made of a tuple, since the call of a named tuple takes several times as long."""
+        """The values of a step for a hook; built from a tuple, since a named tuple's constructor is several times slower."""
         return tuple.__new__(
             SessionRunValues, (results, options or self._no_options, run_metadata or self._no_metadata)
         )
@@ -134,10 +134,10 @@ class _Merged:
     """The requests of all hooks for one step.
 
     Attributes:
-        fetches: the structures they want.
-        places: by hook, where its structure is among all that are run, from the end: -1 is the last; None if it wants none.
-        feeds: what all of them feed.
-        options: what all of them ask for, or None.
+        fetches: their fetches, one structure per hook that has some.
+        places: for each hook the index of its fetches, from the end: -1 is the last; None if it has none.
+        feeds: all their feeds.
+        options: their merged options, or None.
         is_plain: whether they only fetch.
     """
 
@@ -156,11 +156,11 @@ class _Merged:
         self.is_plain = not self.feeds and self.options is None
 
     def is_of(self, requests: Sequence[SessionRunArgs | None]) -> bool:
-        """Whether these are the very same requests."""
+        """Whether these are identical requests."""
         return len(requests) == len(self._requests) and all(map(is_, requests, self._requests))
 
     def _add(self, hook: Any, request: SessionRunArgs) -> int | None:
-        """Note what one wants; its place from the front, None if it fetches nothing."""
+        """Add a hook's request; returns the index of its fetches, None if it has none."""
         try:
             fetches, feed_dict, options = request.fetches, request.feed_dict, request.options
         except AttributeError as error:
@@ -174,7 +174,7 @@ class _Merged:
             self.options = merged_options(self.options, options)
         if fetches is None:
             return None
-        if type(fetches) is Tensor:  # many hooks want the global step
+        if type(fetches) is Tensor:  # most hooks fetch the global step
             for place, known in enumerate(self.fetches):
                 if known is fetches:
                     return place
@@ -196,7 +196,7 @@ def _check_disjoint(feeds: Mapping[Any, Any], others: Mapping[Any, Any], message
 
 
 def merged_options(options: Any, wanted: Any) -> Any:
-    """RunOptions with what both ask for, each of which may be None: the larger number, either flag, all watches."""
+    """RunOptions merged from two, each of which may be None: the larger number, either flag, all watches."""
     from aioexec.formats.protos import RunOptions
 
     if options is None or wanted is None:

@@ -1,10 +1,10 @@
-"""Monitored sessions: sessions that initialise, restore, recover and end themselves, and let hooks take part.
+"""Monitored sessions: sessions that initialise, restore, recover and close themselves, and call hooks.
 
     async with MonitoredSession(hooks=[...]) as session:        # or: session = await MonitoredSession(...)
         while not session.should_stop():
             await session.run(train_op)
 
-is, but for recoveries:
+is equivalent, except for recoveries, to:
 
     hook.begin()
     create a session: restore or initialise the model; start queue runners
@@ -16,18 +16,18 @@ is, but for recoveries:
     hook.end(session), or hook.on_error(session, error) if the loop was left by an error
     stop the tasks, close the queues and the session
 
-Where this differs from TensorFlow, because of asyncio:
+Differences from TensorFlow, due to asyncio:
 
-- The constructor only stores its arguments; awaiting the object, or `async with`, opens the session. Its graph is the
-  default graph at construction, and is made the default graph for hooks and session creators while a session is made or closed.
-  Nothing is made a default for the body of the loop, nor for tasks made there: these have the defaults of where they were made.
-- StopIteration cannot leave a coroutine. Raised in the body of `async with` it ends the loop as it is; raised by a hook, a step
-  function or `request_stop`, plain or `async def`, it leaves `run` as EndOfLoopError, an OutOfRangeError.
-- `should_stop` is plain: a session that was lost is made anew by the next run. Each time a warning is logged and
-  `on_recovery` of the hooks is called. It is made at once, but if no step has ended well since the last loss, after a wait that
-  doubles from 0.1 to 30 seconds; after 100 losses in a row the error is raised.
+- The constructor only stores its arguments; awaiting the object, or `async with`, opens the session. Its graph is the default
+  graph at construction, and is made the default graph for hooks and session creators while a session is created or closed. No
+  default is set for the body of the loop, nor for tasks made there: these inherit the defaults of their creator.
+- StopIteration cannot leave a coroutine. Raised in the body of `async with` it ends the loop unchanged; raised by a hook, a
+  step function or `request_stop`, plain or `async def`, it leaves `run` as EndOfLoopError, an OutOfRangeError.
+- `should_stop` is not a coroutine: the next run recreates a lost session. Each time a warning is logged and `on_recovery` of
+  the hooks is called. Recovery is immediate, but if no step has succeeded since the last loss, it waits, from 0.1 seconds
+  doubling up to 30; after 100 losses in a row the error is raised.
 - Cancelling `run` cancels that step; the session stays usable. Cancelling `close` cancels the final calls of hooks and tasks;
-  the session is closed all the same.
+  the session is closed nevertheless.
 - The first error is raised; errors while a failed loop is closed are logged. A session that cannot be opened is closed, and its
   graph is left finalized only if it was before.
 """
@@ -71,7 +71,7 @@ class _State(enum.Enum):
 
 
 class _FirstError:
-    """The first error of several, of tasks and of blocks, which counts; a cancellation counts more. Others are logged."""
+    """The first of several errors, of tasks and of blocks; a cancellation has precedence. Others are logged."""
 
     def __init__(self, coord: Coordinator, error: BaseException | None) -> None:
         self._coord = coord
@@ -85,7 +85,7 @@ class _FirstError:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if not isinstance(error, Exception):
-            return False  # a cancellation always gets through
+            return False  # a cancellation is always raised
         if self.error is None:
             self.error = error_of(self._coord) or error
         if error is not self.error:
@@ -96,7 +96,7 @@ class _FirstError:
 class _CoordinatedSessionCreator:
     """Creates a session, starts the queue runners of its graph, and notifies hooks.
 
-    `tf_sess` and `coord` are of the session created last, None before there is one and once it was closed for good.
+    `tf_sess` and `coord` are of the session created last, None before the first and after the final close.
     """
 
     def __init__(self, session_creator: Any, graph: Graph, hooks: Sequence[Any], grace: float) -> None:
@@ -130,10 +130,11 @@ class _MonitoredSession:
     """See `MonitoredSession` and `SingularMonitoredSession`.
 
     Args:
-        should_recover: whether a session lost to AbortedError or UnavailableError is made anew.
-        stop_grace_period_secs: how long tasks may take to end, once `close` was called.
+        should_recover: whether a session lost to AbortedError or UnavailableError is recreated.
+        stop_grace_period_secs: the grace period of tasks in `close`.
 
-    State: `_sess` runs steps, there from OPEN to CLOSING. `_entered`: `async with` was used. `_step_fn` was found to be one.
+    State: `_sess` runs steps, set from OPEN to CLOSING. `_entered`: `async with` was used. `_step_fn` is the last step function
+    whose signature was checked.
     """
 
     StepContext = StepContext
@@ -163,15 +164,15 @@ class _MonitoredSession:
 
     @property
     def graph(self) -> Graph | None:
-        """The graph of the session; None when there is no session."""
+        """The graph of the session; None without a session."""
         tf_sess = self._tf_sess()
         return None if tf_sess is None else tf_sess.graph
 
     def _tf_sess(self) -> Any:
-        """The session within, None when there is none. It may be made anew at any step."""
+        """The inner session, None without one. Any step may replace it."""
         return self._coordinated_creator.tf_sess
 
-    # Life
+    # Open and close
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._open().__await__()
@@ -187,7 +188,7 @@ class _MonitoredSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Close; the end of input and StopIteration end here, any other error is raised on."""
+        """Close; OutOfRangeError and StopIteration are suppressed, any other error is raised."""
         if ends_loop(error):
             error = None
         await self._close_internal(error)
@@ -221,7 +222,7 @@ class _MonitoredSession:
         return self
 
     async def _close_internal(self, error: BaseException | None) -> None:
-        """Close after a loop that was left by an error, or well."""
+        """Close after a loop that was left by `error`, or None."""
         self._check_state(_State.OPEN)
         sess, coord = self._sess, self._coordinated_creator.coord
         assert sess is not None
@@ -254,14 +255,14 @@ class _MonitoredSession:
             raise
 
     async def _notify_of_error(self, coord: Coordinator, hooks: Iterable[Any], error: BaseException) -> None:
-        """Call `on_error` of the hooks; what they raise is logged, not raised on."""
+        """Call `on_error` of the hooks; errors they raise are logged."""
         for hook in hooks:
             if hasattr(hook, "on_error"):
                 with _FirstError(coord, error):
                     await called(hook.on_error, self._tf_sess(), error)
 
     async def _recovering(self, error: BaseException, losses: int) -> None:
-        """Say that a session was lost and is made anew."""
+        """Log that a session was lost and is recreated, and notify the hooks."""
         logger.warning(
             "A session was lost, which may be due to a preemption in a connected worker or parameter server. "
             "A new session will be created (recovery %d since the last good step). Error: %s",
@@ -295,13 +296,13 @@ class _MonitoredSession:
         *,
         hooks: Sequence[Any] = (),
     ) -> Any:
-        """Run a step, as `Session.run` does, with what hooks want.
+        """Run a step, as `Session.run` does, with the requests of the hooks.
 
         Args:
             hooks: added to the session's own for this step; only their `before_run` and `after_run` are called.
 
         Raises:
-            TrainingStateError: it is not open, or a hook has asked for a stop.
+            TrainingStateError: it is not open, or a hook has requested a stop.
             EndOfLoopError: a hook raised StopIteration.
         """
         if self._state is not _State.OPEN:
@@ -310,13 +311,13 @@ class _MonitoredSession:
         return await self._sess.run(fetches, feed_dict, options, run_metadata, hooks)
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
-        """Call `step_fn(step_context)`, plain or `async def`; what it returns.
+        """Call `step_fn(step_context)`, plain or `async def`; returns its result.
 
         It may run steps without hooks by `step_context.session`, with hooks by `step_context.run_with_hooks`, and leave the
         loop by `step_context.request_stop()`. It is called again if its session is lost.
 
         Raises:
-            EndOfLoopError: it asked for a stop.
+            EndOfLoopError: it requested a stop.
             GraphValueError: it takes other arguments.
         """
         self._check_state(_State.OPEN)
@@ -327,7 +328,7 @@ class _MonitoredSession:
         return await self._sess.run_step_fn(step_fn)
 
     def should_stop(self) -> bool:
-        """Whether the loop should end: a hook or task asked for it, a task failed, or the session was closed.
+        """Whether the loop should end: a hook or task requested it, a task failed, or the session was closed.
 
         Raises:
             TrainingStateError: it was never opened.
@@ -352,12 +353,12 @@ def _check_step_fn(step_fn: StepFunction) -> None:
 
 
 class MonitoredSession(_MonitoredSession):
-    """A session for a loop, on this machine or many: see the module.
+    """A session for a training loop, local or distributed; see the module.
 
     Args:
-        session_creator: makes sessions, by default a ChiefSessionCreator.
+        session_creator: creates sessions, by default a ChiefSessionCreator.
         hooks: SessionRunHooks.
-        stop_grace_period_secs: how long tasks may take to end, once `close` was called.
+        stop_grace_period_secs: the grace period of tasks in `close`.
     """
 
     def __init__(
@@ -370,7 +371,7 @@ class MonitoredSession(_MonitoredSession):
 
 
 class SingularMonitoredSession(_MonitoredSession):
-    """A session for a loop on this machine: it does not recover, and the session within may be used.
+    """A session for a local training loop: it does not recover, and the inner session is accessible.
 
     Args: those of ChiefSessionCreator and MonitoredSession.
     """
@@ -389,5 +390,5 @@ class SingularMonitoredSession(_MonitoredSession):
         super().__init__(creator, hooks, False, stop_grace_period_secs)
 
     def raw_session(self) -> Any:
-        """The session without hooks: its runs do not call them; None once closed."""
+        """The session without hooks; None once closed."""
         return self._tf_sess()

@@ -13,7 +13,7 @@ from aioexec.train.sessions.scaffold import Scaffold
 from aioexec.train.sessions.session_creators import ChiefSessionCreator, WorkerSessionCreator
 
 USE_DEFAULT: Any = object()
-"""An argument that was not given: None means that it is not wanted."""
+"""The default of an argument for which None means "disabled"."""
 
 
 def MonitoredTrainingSession(
@@ -34,17 +34,17 @@ def MonitoredTrainingSession(
     summary_dir: str | None = None,
     save_graph_def: bool = True,
 ) -> MonitoredSession:
-    """A MonitoredSession that, if it is the chief's, restores or initialises the model, saves it and writes summaries.
+    """A MonitoredSession that, on the chief, restores or initialises the model, saves it and writes summaries.
 
     Args:
-        is_chief: whether this process makes the model ready; others wait for it, with `hooks` alone.
+        is_chief: whether this process initialises the model; others wait for it, with `hooks` alone.
         checkpoint_dir: restore the latest checkpoint there, and save there.
         chief_only_hooks: hooks of the chief, which come first.
-        save_checkpoint_secs, save_checkpoint_steps: how often to save; every 600 seconds by default. None or 0 for not at all.
-        save_summaries_steps, save_summaries_secs: how often to write summaries; every 100 steps by default. Likewise.
-        log_step_count_steps: how often to log steps a second. Likewise.
-        max_wait_secs: how long others wait for the chief.
-        summary_dir: where summaries go, by default checkpoint_dir.
+        save_checkpoint_secs, save_checkpoint_steps: the interval of saving; 600 seconds by default. None or 0: never.
+        save_summaries_steps, save_summaries_secs: the interval of summaries; 100 steps by default. None or 0: never.
+        log_step_count_steps: the interval of logging steps per second. None or 0: never.
+        max_wait_secs: the most seconds that others wait for the chief.
+        summary_dir: the directory of summaries, by default checkpoint_dir.
         save_graph_def: write `graph.pbtxt`, and a meta graph with each checkpoint.
     """
     scaffold = Scaffold() if scaffold is None else scaffold
@@ -79,7 +79,7 @@ def MonitoredTrainingSession(
 
 
 def _intervals(steps: Any, seconds: Any, default: tuple[Any, Any]) -> tuple[Any, Any]:
-    """How often, in steps and in seconds; the default only if nothing was said of either."""
+    """The intervals in steps and in seconds; the default only if neither was given."""
     if steps is USE_DEFAULT and seconds is USE_DEFAULT:
         return default
     return None if steps is USE_DEFAULT else steps, None if seconds is USE_DEFAULT else seconds

@@ -1,4 +1,4 @@
-"""Scaffold: the operations and the saver with which a model is initialised, checked, summarised and saved."""
+"""Scaffold: the operations and the saver that initialise, check, summarise and save a model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Scaffold:
     Args:
         init_op: initialises variables; it is fed init_feed_dict.
         init_fn: called as `init_fn(scaffold, session)` after init_op; plain or `async def`.
-        ready_op: names what is not initialised, as a vector of strings.
-        ready_for_local_init_op: likewise, for what local_init_op needs.
-        local_init_op: initialises what is of this process alone; it is fed local_init_feed_dict.
-        summary_op: a serialised Summary of everything that is to be recorded.
-        copy_from_scaffold: gives what is not given here.
+        ready_op: the names of uninitialised variables, as a vector of strings.
+        ready_for_local_init_op: the names of uninitialised variables that local_init_op needs.
+        local_init_op: initialises the state of this process; it is fed local_init_feed_dict.
+        summary_op: a serialised Summary of all values to record.
+        copy_from_scaffold: supplies the arguments that are not given.
 
     Raises:
         GraphTypeError: copy_from_scaffold is no Scaffold.
@@ -76,7 +76,7 @@ class Scaffold:
         self._saver = given(saver, "saver")
 
     def finalize(self) -> Scaffold:
-        """Find or make what was not given, in the default graph, and make that read-only.
+        """Find or make the arguments that were not given, in the default graph, and finalize that.
 
         Raises:
             TrainingStateError: a collection holds several candidates.
@@ -140,7 +140,7 @@ class Scaffold:
 
     @property
     def init_fn(self) -> Callable[[Session], Awaitable[Any] | Any] | None:
-        """The init function with this scaffold in place: a function of the session."""
+        """The init function as a function of the session, with this scaffold bound."""
         function = self._user_init_fn
         return None if function is None else lambda session: function(self, session)
 

@@ -1,4 +1,4 @@
-"""Session creators: make the session of a monitored session, at first and after each loss of one.
+"""Session creators: create the session of a monitored session, at first and after each loss.
 
 A user's creator is any object with a method `create_session`, plain or `async def`.
 """
@@ -17,15 +17,15 @@ from aioexec.train.sessions.session_manager import SessionManager
 
 
 class SessionCreator(abc.ABC):
-    """Makes sessions that are ready to be used."""
+    """Creates sessions with a ready model."""
 
     @abc.abstractmethod
     def create_session(self) -> Awaitable[Session] | Session:
-        """A session, its model ready; the monitored session's graph is the default graph meanwhile."""
+        """Create a session with a ready model; the monitored session's graph is the default graph meanwhile."""
 
 
 class _ManagedSessionCreator(SessionCreator):
-    """Makes sessions with a SessionManager, which it makes of its scaffold when it is first needed."""
+    """Creates sessions with a SessionManager, made from its scaffold at first use."""
 
     def __init__(self, scaffold: Scaffold | None, master: str, config: Any) -> None:
         self._scaffold = Scaffold() if scaffold is None else scaffold
@@ -34,7 +34,7 @@ class _ManagedSessionCreator(SessionCreator):
         self._session_manager: SessionManager | None = None
 
     async def _get_session_manager(self) -> SessionManager:
-        await off_loop(self._scaffold.finalize)  # the nodes of a saver grow with the model
+        await off_loop(self._scaffold.finalize)  # a saver's nodes take time proportional to the model
         if self._session_manager is None:
             self._session_manager = SessionManager(
                 local_init_op=self._scaffold.local_init_op,
@@ -50,7 +50,7 @@ class ChiefSessionCreator(_ManagedSessionCreator):
     """Restores the model from a checkpoint, or initialises it.
 
     Args:
-        scaffold: finalizes the graph; one with all defaults if there is none.
+        scaffold: the scaffold; by default one without arguments.
         checkpoint_dir: restore its latest checkpoint, if there is one; or `checkpoint_filename_with_path`: restore this one.
     """
 
@@ -84,8 +84,8 @@ class WorkerSessionCreator(_ManagedSessionCreator):
     """Waits until a chief has made the model ready.
 
     Args:
-        scaffold: finalizes the graph; one with all defaults if there is none.
-        max_wait_secs: how long to wait; DeadlineExceededError then.
+        scaffold: the scaffold; by default one without arguments.
+        max_wait_secs: the most seconds to wait; DeadlineExceededError then.
     """
 
     def __init__(

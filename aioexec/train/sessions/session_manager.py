@@ -1,12 +1,12 @@
-"""SessionManager: a session whose model is ready to be used, from a checkpoint, by initialisation, or by waiting for others.
+"""SessionManager: creates sessions with a ready model, from a checkpoint, by initialisation, or by waiting for another process.
 
-Operations that are run, in this order, each only if it is given:
+Operations are run in this order, each only if it is given:
 
-    restored from a checkpoint, or else: init_op, init_fn
+    restore from a checkpoint, otherwise: init_op, init_fn
     ready_for_local_init_op, local_init_op
     ready_op
 
-A session that does not get ready is closed before the error is raised. All waiting is done on the loop's clock.
+A session that does not get ready is closed before the error is raised. All waits use the loop's clock.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class SessionManager:
     """Creates sessions and makes their model ready.
 
     Args:
-        local_init_op: run in each new session; usually fills local variables and tables.
-        ready_op: names what is not initialised; an empty vector of strings means that the model is ready.
-        ready_for_local_init_op: likewise, for whether local_init_op may be run.
+        local_init_op: run in each new session; usually initialises local variables and tables.
+        ready_op: the names of uninitialised variables; an empty vector of strings means that the model is ready.
+        ready_for_local_init_op: the names of uninitialised variables that local_init_op needs.
         graph: the graph to run, by default the default graph.
-        recovery_wait_secs: how long to wait before looking again for a checkpoint or a ready model. TensorFlow's default, 30,
-            makes a worker idle half a minute after each restart of its chief.
+        recovery_wait_secs: the polling interval for a checkpoint or a ready model. With TensorFlow's default, 30, a worker is
+            idle for half a minute after each restart of its chief.
         local_init_run_options: a RunOptions for local_init_op.
-        local_init_feed_dict: what local_init_op is fed.
+        local_init_feed_dict: the feeds of local_init_op.
 
     Raises:
         GraphValueError: a ready_for_local_init_op, but no local_init_op.
@@ -94,7 +94,7 @@ class SessionManager:
             init_fn: called with the session after init_op; plain or `async def`.
 
         Raises:
-            TrainingStateError: there is nothing to initialise the model with, or it is not ready afterwards.
+            TrainingStateError: there is no way to initialise the model, or it is not ready afterwards.
             GraphValueError: both checkpoint_dir and checkpoint_filename_with_path.
         """
         sess, is_restored = await self._restore_checkpoint(
@@ -122,7 +122,7 @@ class SessionManager:
         max_wait_secs: float = 7200,
         config: Any = None,
     ) -> tuple[Session, bool]:
-        """A session, and whether its model was restored and is ready; if not, that is up to the caller.
+        """A session, and whether its model was restored and is ready; if not, the caller has to initialise it.
 
         Raises:
             GraphValueError: both checkpoint_dir and checkpoint_filename_with_path.
@@ -152,7 +152,7 @@ class SessionManager:
     async def wait_for_session(
         self, master: str, config: Any = None, max_wait_secs: float | None = math.inf
     ) -> Session:
-        """A session whose model another process makes ready; waits until it is ready.
+        """A session whose model another process initialises; waits until it is ready.
 
         Raises:
             DeadlineExceededError: it was not ready after max_wait_secs.
@@ -176,7 +176,7 @@ class SessionManager:
             logger.info("Waiting for model to be ready.  %s", missing)
             await asyncio.sleep(self._recovery_wait_secs)
 
-    # Steps of the order
+    # Parts of the sequence
 
     async def _restore_checkpoint(
         self,
@@ -251,7 +251,7 @@ class SessionManager:
             )
 
     async def _try_run_local_init_op(self, sess: Session) -> str | None:
-        """Run local_init_op, if there is one and it may be run; else why it may not."""
+        """Run local_init_op, if there is one and it may run; returns the reason if it may not."""
         if self._local_init_op is None:
             return None
         missing = await self._model_ready_for_local_init(sess)
@@ -262,11 +262,11 @@ class SessionManager:
         return missing
 
     async def _model_ready(self, sess: Session) -> str | None:
-        """Why the model is not ready; None if it is."""
+        """The reason why the model is not ready; None if it is."""
         return await missing_variables(self._ready_op, sess, "Model not ready")
 
     async def _model_ready_for_local_init(self, sess: Session) -> str | None:
-        """Why the model is not ready for local_init_op; None if it is."""
+        """The reason why the model is not ready for local_init_op; None if it is."""
         return await missing_variables(self._ready_for_local_init_op, sess, "Model not ready for local init")
 
 
@@ -281,7 +281,7 @@ async def missing_variables(ready_op: Any, sess: Session, what: str) -> str | No
             logger.warning("%s : error [%s]", what, error)
             raise
         return error.message
-    # an op without a value, and the int32 of TensorFlow's older ready ops, cannot say what is missing
+    # an op without a value, and the int32 of TensorFlow's older ready ops, do not name variables
     if value is None or np.asarray(value).dtype == np.int32 or np.size(value) == 0:
         return None
     names = [
@@ -296,7 +296,7 @@ def _name_of(op: Any) -> str:
 
 @contextlib.asynccontextmanager
 async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
-    """A block in which a session gets ready: it is closed if that fails or is cancelled."""
+    """Close a session if the block, which makes it ready, fails or is cancelled."""
     try:
         yield
     except BaseException:
@@ -305,6 +305,6 @@ async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
 
 
 async def _closed(sess: Session) -> None:
-    """Close a session that no caller has seen yet; an error is dropped, for another one is being raised."""
+    """Close a session that was not returned yet; errors are dropped, since another one is being raised."""
     with contextlib.suppress(Exception):
         await sess.close(grace=0)

@@ -1,12 +1,12 @@
-"""Supervisor: a training program's session, its services and its end; the predecessor of monitored sessions.
+"""Supervisor: manages the session of a training program, its services and its end; the predecessor of monitored sessions.
 
     supervisor = Supervisor(logdir="/tmp/mydir")
     async with supervisor.managed_session() as session:
         while not supervisor.should_stop():
             await session.run(train_op)
 
-A block that raises, or a service that fails, stops everything; the first error is raised when the block is left, after the
-session was closed. OutOfRangeError and StopIteration end the block as they end a loop.
+An error of the block or of a service stops everything; the first error is raised when the block is left, after the session was
+closed. OutOfRangeError and StopIteration end the block without an error.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ _VARIABLES: Final = ("Variable", "VariableV2")
 
 
 class Supervisor:
-    """Prepares a session, saves checkpoints and summaries beside the training, and stops everything together.
+    """Prepares a session, saves checkpoints and summaries during the training, and stops everything together.
 
-    What is `USE_DEFAULT` is found in the graph's collections, or made; None means that there is none. Making a supervisor makes
+    Arguments that are `USE_DEFAULT` are found in the graph's collections, or made; None disables them. The constructor makes
     the graph read-only.
 
     Args:
-        graph: the default graph, if it is not given.
-        ready_op: names what is not initialised, as a vector of strings.
-        ready_for_local_init_op: likewise, for what local_init_op needs.
-        is_chief: whether this one initialises or restores the model; the others wait for it.
+        graph: the default graph by default.
+        ready_op: the names of uninitialised variables, as a vector of strings.
+        ready_for_local_init_op: the names of uninitialised variables that local_init_op needs.
+        is_chief: whether this process initialises or restores the model; the others wait for it.
         init_op: initialises variables; it is fed init_feed_dict.
-        local_init_op: initialises what is of this process alone.
-        logdir: where checkpoints and events go; the services of a chief need it.
-        summary_op: a serialised Summary of everything that is to be recorded.
-        save_summaries_secs, save_model_secs: seconds from one to the next; 0 for never.
-        recovery_wait_secs: as of SessionManager.
-        stop_grace_secs: how long `stop` lets tasks and threads come to their end.
-        checkpoint_basename: what the names of checkpoints begin with.
+        local_init_op: initialises the state of this process.
+        logdir: the directory of checkpoints and events; the services of a chief need it.
+        summary_op: a serialised Summary of all values to record.
+        save_summaries_secs, save_model_secs: the intervals in seconds; 0 for never.
+        recovery_wait_secs: see SessionManager.
+        stop_grace_secs: the grace period of tasks and threads in `stop`.
+        checkpoint_basename: the prefix of the names of checkpoints.
         summary_writer: by default a FileWriter for logdir.
         init_fn: called with the session after init_op; plain or `async def`.
         local_init_run_options: a RunOptions for local_init_op.
@@ -78,7 +78,7 @@ class Supervisor:
     Raises:
         GraphValueError: this is no chief, and a variable has no device.
 
-    State: `_wrote_graph` says whether the present event file has the graph; all else is constant.
+    State: `_wrote_graph`: the present event file contains the graph; all else is constant.
     """
 
     USE_DEFAULT: Final = 0
@@ -142,7 +142,7 @@ class Supervisor:
         self._graph.finalize()
 
     def _check_devices(self) -> None:
-        """Replicas would each have a variable of their own where none is said to hold it."""
+        """Check that variables have devices: otherwise each replica would have its own."""
         for op in () if self.is_chief else self._graph.get_operations():
             if op.type in _VARIABLES and not op.device:
                 raise GraphValueError(
@@ -159,7 +159,7 @@ class Supervisor:
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
     ) -> Session:
-        """A session whose model is ready: restored or initialised by the chief, and awaited by the others.
+        """A session with a ready model: restored or initialised by the chief, and awaited by the others.
 
         Args:
             master: the target of the session.
@@ -210,7 +210,7 @@ class Supervisor:
         self.start_queue_runners(sess)
 
     async def _write_graph(self) -> None:
-        """Into logdir as text, and into the event file."""
+        """Write the graph to logdir as text, and to the event file."""
         from aioexec.graph.io.metagraph_export import create_meta_graph_def
         from aioexec.train.checkpoints.graph_files import write_graph
 
@@ -255,7 +255,7 @@ class Supervisor:
     # Services
 
     async def start_standard_services(self, sess: Session) -> list[TaskThread] | None:
-        """Start what saves summaries, counts steps and saves checkpoints; None if there is no logdir.
+        """Start the services for summaries, the step rate and checkpoints; None if there is no logdir.
 
         Raises:
             TrainingStateError: this is no chief.
@@ -287,7 +287,7 @@ class Supervisor:
     def start_queue_runners(
         self, sess: Session, queue_runners: Sequence[QueueRunner] | None = None
     ) -> list[TaskThread]:
-        """Start the tasks of queue runners: by default, of those the graph collects."""
+        """Start the tasks of queue runners, by default those in the graph's collection."""
         if queue_runners is None:
             queue_runners = self._graph.get_collection(GraphKeys.QUEUE_RUNNERS)
         return [
@@ -303,7 +303,7 @@ class Supervisor:
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
     ) -> LooperThread:
-        """Call a function, plain or `async def`, again and again until a stop is requested; see `LooperThread`."""
+        """Call a function, plain or `async def`, repeatedly until a stop is requested; see `LooperThread`."""
         return LooperThread.loop(self.coord, timer_interval_secs, target, args, kwargs)
 
     async def summary_computed(self, sess: Session, summary: Any, global_step: int | None = None) -> None:
@@ -311,7 +311,7 @@ class Supervisor:
 
         Args:
             summary: a proto, or its bytes.
-            global_step: by default, what the step is now.
+            global_step: by default the present step.
 
         Raises:
             TrainingStateError: there is no summary writer.
@@ -330,14 +330,14 @@ class Supervisor:
         close_summary_writer: bool = True,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Stop all that was started, and wait for it; the session stays open. A stop that is cancelled has no more grace.
+        """Stop all tasks and services, and wait for them; the session stays open. A cancelled call ends the grace period.
 
         Args:
-            threads: to wait for besides.
+            threads: further ones to wait for.
 
         Raises:
-            BaseException: the error a stop was requested with.
-            RuntimeError: something did not stop in time, and live threads are not ignored.
+            BaseException: the error of the stop request.
+            RuntimeError: a member did not stop in time, and live threads are not ignored.
         """
         from aioexec.formats.protos import SessionLog
 
@@ -349,7 +349,7 @@ class Supervisor:
                 ignore_live_threads=ignore_live_threads,
             )
         except asyncio.CancelledError:
-            with contextlib.suppress(Exception):  # the cancellation is what the caller sees
+            with contextlib.suppress(Exception):  # the caller gets the cancellation
                 await self.coord.join(threads, stop_grace_period_secs=0, ignore_live_threads=True)
             raise
         finally:
@@ -359,7 +359,7 @@ class Supervisor:
                 self._wrote_graph = False
 
     def request_stop(self, ex: Any = None) -> None:
-        """As `Coordinator.request_stop`."""
+        """See `Coordinator.request_stop`."""
         self.coord.request_stop(ex)
 
     def should_stop(self) -> bool:
@@ -367,14 +367,14 @@ class Supervisor:
         return self.coord.should_stop()
 
     def stop_on_exception(self) -> contextlib.AbstractContextManager[None]:
-        """As `Coordinator.stop_on_exception`."""
+        """See `Coordinator.stop_on_exception`."""
         return self.coord.stop_on_exception()
 
     async def wait_for_stop(self) -> None:
         """Wait until a stop is requested."""
         await self.coord.wait_for_stop()
 
-    # What all this was called before TensorFlow 1.0
+    # Names before TensorFlow 1.0
 
     PrepareSession = prepare_or_wait_for_session
     StartQueueRunners = start_queue_runners

@@ -1,4 +1,4 @@
-"""The services of a Supervisor beside the training: summaries, steps a second, checkpoints, each on a timer."""
+"""The services of a Supervisor: summaries, step rate, checkpoints, each on a timer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor(Protocol):
-    """The part of `supervisor.Supervisor` that its services use."""
+    """The interface of `supervisor.Supervisor` to its services."""
 
     coord: Coordinator
     global_step: Any
@@ -30,7 +30,7 @@ class Supervisor(Protocol):
 
 
 class SVSummaryThread(LooperThread):
-    """Runs the summary operation and writes what it says."""
+    """Runs the summary operation and writes its result."""
 
     def __init__(self, sv: Supervisor, sess: Session) -> None:
         super().__init__(sv.coord, sv.save_summaries_secs)
@@ -49,9 +49,9 @@ class SVSummaryThread(LooperThread):
 
 
 class SVStepCounterThread(LooperThread):
-    """Writes how many steps were taken a second, by the loop's clock.
+    """Writes the rate of the global step, in steps per second of the loop's clock.
 
-    State: `_last_step` is the step it saw last, at `_last_time`.
+    State: `_last_step` is the step at the last call, at `_last_time`.
     """
 
     def __init__(self, sv: Supervisor, sess: Session, step_counter: Any = None) -> None:

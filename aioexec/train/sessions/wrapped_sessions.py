@@ -1,12 +1,12 @@
-"""The layers of a monitored session: a session in a hooked one, in a coordinated one, in one that recovers.
+"""The layers of a monitored session, from the outermost inwards:
 
-    _RecoverableSession     makes the rest anew when a step fails with AbortedError or UnavailableError, and runs it again
-      _CoordinatedSession     ends the tasks of its coordinator, and raises their errors
+    _RecoverableSession     recreates the inner layers when a step fails with AbortedError or UnavailableError, and repeats it
+      _CoordinatedSession     joins the tasks of its coordinator, and raises their errors
         _HookedSession          calls hooks before and after each step (hooked_session)
           Session
 
-`should_stop` is plain in all of them. Closing proceeds from the outermost layer: tasks are stopped, then the session is closed,
-even if an error comes between.
+`should_stop` is not a coroutine in any of them. Closing proceeds from the outermost layer: tasks are stopped, then the session
+is closed, even after an error.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from aioexec.sessions.lifecycle import closed_error
 from aioexec.sessions.session import Session
 from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, called
-from aioexec.train.off_loop import to_the_end
+from aioexec.train.off_loop import uninterrupted
 
 logger = logging.getLogger(__name__)
 
 PREEMPTION_ERRORS = (AbortedError, UnavailableError)
-"""A process that took part was restarted: with a new session the step can be tried again."""
+"""A participating process was restarted: the step can be repeated with a new session."""
 
 RETRIED_ERRORS = (*PREEMPTION_ERRORS, SessionClosedError)
-"""Errors of a step whose session was lost: by a preemption, or because it was closed for that of another step."""
+"""Errors of a step whose session was lost: by a preemption, or because another step's preemption closed it."""
 
 FIRST_WAIT_SECS = 0.1
 LONGEST_WAIT_SECS = 30.0
 MOST_RECOVERIES = 100
-"""The first recovery is tried at once, each further one without a good step between waits twice as long: 45 minutes in all."""
+"""The first recovery is immediate, each further one without a successful step waits twice as long: 45 minutes in all."""
 
 
 class StepContext:
@@ -47,7 +47,7 @@ class StepContext:
 
     @property
     def session(self) -> Any:
-        """The session without hooks: its runs do not call them."""
+        """The session without hooks."""
         return self._session
 
     async def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,7 @@ StepFunction = Callable[[StepContext], Awaitable[Any] | Any]
 class _WrappedSession:
     """A session around another one, with `should_stop`.
 
-    `_sess` is None once it is closed. `close` raises no preemption error: what was to be closed is gone.
+    `_sess` is None once it is closed. `close` raises no preemption error: the session to be closed is gone.
     """
 
     def __init__(self, sess: Any) -> None:
@@ -92,17 +92,17 @@ class _WrappedSession:
         return inner.raw_session if isinstance(inner, _WrappedSession) else inner
 
     def should_stop(self) -> bool:
-        """Whether this session should not be used any more; true when it is closed."""
+        """Whether this session must not be used any more; true when it is closed."""
         if self._check_stop() or self._sess is None:
             return True
         return isinstance(self._sess, _WrappedSession) and self._sess.should_stop()
 
     def _check_stop(self) -> bool:
-        """A reason to stop of one's own."""
+        """A further stop condition, for subclasses."""
         return False
 
     async def close(self) -> None:
-        """Close the session within. Closing twice is fine."""
+        """Close the inner session. Repeated calls have no effect."""
         sess, self._sess = self._sess, None
         if sess is None:
             return
@@ -110,7 +110,7 @@ class _WrappedSession:
             if isinstance(sess, _WrappedSession):
                 await sess.close()
             else:
-                await to_the_end(sess.close(grace=0) if isinstance(sess, Session) else called(sess.close))
+                await uninterrupted(sess.close(grace=0) if isinstance(sess, Session) else called(sess.close))
         except PREEMPTION_ERRORS as error:
             logger.error(
                 "An error occurred when attempting to close the session. This may be due to a preemption in a "
@@ -119,7 +119,7 @@ class _WrappedSession:
             )
 
     def run(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
-        """Run a step of the session within; arguments are those of `Session.run`, and what it takes besides."""
+        """Run a step of the inner session, with its arguments."""
         step: Awaitable[Any] = self._sess.run(*args, **kwargs)
         return step
 
@@ -141,7 +141,7 @@ class _CoordinatedSession(_WrappedSession):
         return self._coord.should_stop()
 
     async def close(self) -> None:
-        """Stop the tasks, which have their grace, and close the session.
+        """Stop the tasks, with their grace period, and close the session.
 
         Raises:
             BaseException: the error of a task.
@@ -159,7 +159,7 @@ class _CoordinatedSession(_WrappedSession):
 
 
 def error_of(coord: Coordinator) -> BaseException | None:
-    """The error a stop was requested with."""
+    """The error of the stop request."""
     try:
         coord.raise_requested_exception()
     except BaseException as error:
@@ -174,7 +174,7 @@ def cause_of(error: Exception, coord: Coordinator) -> Exception:
 
 
 class CoordinatedCreator(Protocol):
-    """Makes the part of a monitored session that is lost with its session."""
+    """Makes the layers of a monitored session that are lost with its session."""
 
     async def create_session(self) -> _CoordinatedSession: ...
 
@@ -183,15 +183,16 @@ OnRecovery = Callable[[BaseException, int], Awaitable[None]]
 
 
 class _RecoverableSession(_WrappedSession):
-    """A session that is made anew when it is lost to a preemption; a step that failed by it is run again.
+    """A session that is recreated when it is lost to a preemption; a step that failed by it is repeated.
 
     Args:
-        sess_creator: makes sessions.
-        on_recovery: awaited before a session is made anew, with the error and the number of losses since the last good step.
+        sess_creator: creates sessions.
+        on_recovery: awaited before a session is recreated, with the error and the number of losses since the last successful
+            step.
 
-    State: `_lost` is the error to which the session was lost that has not been replaced; it may be unclosed, or None. `_losses`
-    counts recoveries since the last good step. Closing and creating are done under `_creating`; `_creation` can end the
-    creation under way, which `_creator` does, and `_closed` says that there will be none.
+    State: `_lost` is the error of a lost session that has not been replaced (it may not be closed yet), or None. `_losses`
+    counts recoveries since the last successful step. Closing and creating are done under `_creating`; `_creation` is the scope
+    that cancels the creation under way by `_creator`; `_closed`: there will be no further one.
     """
 
     def __init__(self, sess_creator: CoordinatedCreator, on_recovery: OnRecovery) -> None:
@@ -210,7 +211,7 @@ class _RecoverableSession(_WrappedSession):
         await self._ready()
 
     def should_stop(self) -> bool:
-        """Whether this session should not be used any more; a preemption is no reason, the next run will recover from it."""
+        """Whether this session must not be used any more; false after a preemption, from which the next run recovers."""
         if self._closed:
             return True
         if self._lost is None:
@@ -219,7 +220,7 @@ class _RecoverableSession(_WrappedSession):
             except PREEMPTION_ERRORS as error:
                 self._lost = error
             except Exception:
-                return True  # what it was is raised by `close`
+                return True  # `close` raises the error
         return False
 
     async def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -247,17 +248,17 @@ class _RecoverableSession(_WrappedSession):
                 return value
 
     async def close(self) -> None:
-        """Close the session within; a creation under way ends with SessionClosedError."""
+        """Close the inner session; a creation under way ends with SessionClosedError."""
         self._closed = True
         if self._creation is not None:
             self._creation.reschedule(asyncio.get_running_loop().time())
             if self._creator is asyncio.current_task():
-                return  # called by a hook in `after_create_session`: the creation ends at its next wait, and closes the session
+                return  # by `after_create_session`: the creation ends at its next wait
         async with self._creating:
             await super().close()
 
     def _lose(self, sess: Any, error: Exception) -> None:
-        """A step failed: its session has to be replaced, unless another step's failure had that done already.
+        """Record that a step's session was lost, unless another step's failure has recorded it already.
 
         Raises:
             SessionClosedError: the error, unless the session was closed to be replaced.
@@ -270,7 +271,7 @@ class _RecoverableSession(_WrappedSession):
             self._lost = error
 
     async def _ready(self) -> _WrappedSession:
-        """The session within, made anew if it was lost."""
+        """The inner session, recreated if it was lost."""
         if self._creation is not None and self._creator is asyncio.current_task():
             raise TrainingStateError(
                 "a hook cannot run a step while the session is made anew: use its argument"
@@ -293,7 +294,7 @@ class _RecoverableSession(_WrappedSession):
             return sess
 
     async def _create(self) -> None:
-        """Create a session, again and again if it is lost before it is ready."""
+        """Create a session, repeatedly if it is lost before it is ready."""
         while True:
             if self._lost is not None:
                 await super().close()
@@ -310,10 +311,10 @@ class _RecoverableSession(_WrappedSession):
             return
 
     async def _recovering(self, error: BaseException) -> None:
-        """Report a recovery, and wait for its turn.
+        """Report a recovery, and wait before it.
 
         Raises:
-            OpError: the error, after too many recoveries without a good step.
+            OpError: the error, after too many recoveries without a successful step.
         """
         if self._losses >= MOST_RECOVERIES:
             self._lost = None
