@@ -1,10 +1,11 @@
 """aioexec: TensorFlow 1.x's session runtime for asyncio.
 
-The names are TensorFlow 1.x's; a program is ported by changing the import and awaiting `session.run`. This file is the wiring:
-it says which parts are public, and plugs operators, `eval` and protos into the graph, which knows none of them.
+The names are TensorFlow 1.x's; a program is ported by changing the import and awaiting `session.run`. This module is the
+wiring: it defines the public names, and registers operators, `eval` and protos with the graph package, which imports none of
+them.
 
-The engine is imported here, so that no event loop is held by it later; the planner and the layout of programs in their threads
-when a session plans or builds; op families, gradients, messages and the training stack when a program uses them.
+Imports: the engine is imported here, so that no event loop is blocked by it later; the planner and the layout of programs in
+their threads, when a session plans or builds; op families, gradients, protos and the training stack when a program uses them.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ for _call in ("PartitionedCall", "StatefulPartitionedCall"):
 for _chosen in ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"):
     registry.complete(_chosen, gradient=deferred("aioexec.gradients.functional", "gradient_of_bodies"))
 
-# There is a function `gradients`, and a package of that name, which the import system binds when it is first imported. That is
-# now, so that the function, found when it is used, stays.
+# There is a function `gradients` and a package of that name, which the import system binds at its first import. That happens
+# here, so that the lazily imported function replaces it.
 import_module("aioexec.gradients")
 del globals()["gradients"]

@@ -1,4 +1,4 @@
-"""Operations on bits under the names of `tf.bitwise`."""
+"""Bitwise ops under the names of `tf.bitwise`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command `aioexec`: a table of subcommands, each loaded when it is chosen.
+"""The command `aioexec`: a table of subcommands, each imported when it is used.
 
-The module of a subcommand offers `add_arguments(parser)` and `run(arguments) -> int` (the exit status).
+The module of a subcommand defines `add_arguments(parser)` and `run(arguments) -> int` (the exit status).
 """
 
 import argparse
@@ -13,18 +13,18 @@ from aioexec.data_classes import dataclass
 
 
 class CommandModule(Protocol):
-    """What the module of a subcommand offers."""
+    """The interface of a subcommand's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the subcommand's arguments."""
+        """Add the subcommand's arguments."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it, and return the exit status."""
+        """Run the subcommand, and return the exit status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the table."""
+    """A subcommand."""
 
     module: str
     summary: str
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, subparsers = _parser()
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen not in COMMANDS:
-        parser.parse_args(arguments)  # prints help, the version or what is wrong, and leaves
+        parser.parse_args(arguments)  # prints help, version or errors, and exits
         parser.print_help()
         return 2
     module = cast(CommandModule, import_module(COMMANDS[chosen].module))

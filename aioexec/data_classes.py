@@ -1,10 +1,9 @@
-"""Dataclasses, made in a fifth of the standard library's time: `import aioexec` makes more than a hundred.
+"""Dataclasses that are created in a fifth of the standard library's time: `import aioexec` creates more than a hundred.
 
-The standard decorator writes up to six methods of a class as text and compiles each: 0.7 ms a frozen class, a quarter of the
-import. Here it finds the fields, and nothing else; one text is compiled, that of `__init__`, and the other methods are
-functions that all classes share or that hold the names of the fields. And a class with slots has at first little else: it is
-completed when it is first used, for a program uses a third of the classes. Type checkers see the standard decorator, and what
-`dataclasses` says of its classes (`fields`, `replace`, `asdict`) holds of these. It has the options that are in use.
+The standard decorator generates and compiles up to six methods of a class: 0.7 ms for a frozen class, a quarter of the import.
+Here only `__init__` is compiled; the other methods are shared functions, or closures over the names of the fields. A class with
+slots is completed at its first use, since a program uses a third of the classes. Type checkers see the standard decorator, and
+`dataclasses.fields`, `replace` and `asdict` work on these classes. Only the options in use are supported.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, eq=True, frozen=False, slots=False):
-        """Return the class with the methods its fields ask for, as `dataclasses.dataclass` does."""
+        """Return the class with the methods for its fields, as `dataclasses.dataclass` does."""
         if cls is None:
             return lambda cls: _made(cls, eq, frozen, slots)
         return _made(cls, eq, frozen, slots)
@@ -34,11 +33,11 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
     if cls.__doc__ is None:
         cls.__doc__ = (
             cls.__name__
-        )  # else the standard decorator writes a signature, as long a work as all the rest
+        )  # otherwise the standard decorator computes a signature, which takes as long as all the rest
     own = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     made = _with_slots(cls, own) if slots else cls
     if eq and not frozen and own.get("__hash__") is None:
-        made.__hash__ = None  # type: ignore[assignment]  # what is equal today may not be tomorrow
+        made.__hash__ = None  # type: ignore[assignment]  # equality of mutable objects may change
     shared = {"__repr__": _repr} | (_FROZEN if frozen else {}) | (_PICKLED if frozen and slots else {})
     written = ["__init__", *["__eq__"] * eq, *["__hash__"] * (eq and frozen)]
 
@@ -52,14 +51,14 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
 
     _add(made, own, shared)
     if slots:
-        _add(made, own, {name: _Later(made, name, complete) for name in (*written, *_TOLD)})
+        _add(made, own, {name: _Deferred(made, name, complete) for name in (*written, *_TOLD)})
     else:
         complete()
     return made
 
 
 def _with_slots(cls: type, own: dict[str, Any]) -> type:
-    """The class anew, with a slot for each of its fields; a default would be in the way of one."""
+    """A copy of the class with a slot for each field; class attributes of defaults would conflict with slots."""
     inherited = {name for base in cls.__mro__ for name in vars(base).get("__slots__", ())}
     names = [name for name, kind in cls.__annotations__.items() if not _NO_FIELD.search(str(kind))]
     slots = tuple(name for name in names if name not in inherited)
@@ -69,14 +68,14 @@ def _with_slots(cls: type, own: dict[str, Any]) -> type:
 
 
 def _add(cls: type, own: dict[str, Any], attributes: Mapping[str, Any]) -> None:
-    """Set what the class has not defined itself."""
+    """Set the attributes that the class does not define itself."""
     for name, value in attributes.items():
         if own.get(name) is None:
             setattr(cls, name, value)
 
 
-class _Later:
-    """An attribute of a class that has not been used yet: its first access completes the class."""
+class _Deferred:
+    """A placeholder for an attribute of an unused class: its first access completes the class."""
 
     __slots__ = ("_cls", "_complete", "_name")
 
@@ -86,13 +85,13 @@ class _Later:
         self._complete = complete
 
     def __get__(self, instance: object, owner: type) -> Any:
-        self._complete()  # two threads may come here at once, and do the same
+        self._complete()  # idempotent, as two threads may do this at once
         value = vars(self._cls)[self._name]
         return value.__get__(instance, owner) if callable(value) else value
 
 
 def _initial(cls: type, frozen: bool) -> Callable[..., None]:
-    """`__init__`; what a field defaults to, and what makes it, are names it has. Fields that are not its own others set."""
+    """`__init__`; its globals contain defaults and factories. Fields with `init=False` are set by other code."""
     names: dict[str, Any] = {"_put": object.__setattr__, "_absent": MISSING}
     positional: list[str] = ["self"]
     by_name: list[str] = []
@@ -118,9 +117,9 @@ def _initial(cls: type, frozen: bool) -> Callable[..., None]:
 
 
 def _comparing(cls: type) -> Methods:
-    """Equality and hash: those of the tuple of the fields."""
+    """Equality and hash of the tuple of fields."""
     names = [field.name for field in fields(cls) if field.compare]
-    values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _few_values(names)
+    values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _tuple_getter(names)
 
     def equal(self: object, other: object) -> bool:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
@@ -128,8 +127,8 @@ def _comparing(cls: type) -> Methods:
     return {"__eq__": equal, "__hash__": lambda self: hash(values(self))}
 
 
-def _few_values(names: list[str]) -> Callable[[Any], Any]:
-    """What makes the tuple of one field or none, of which an `attrgetter` makes no tuple."""
+def _tuple_getter(names: list[str]) -> Callable[[Any], Any]:
+    """A function to the tuple of at most one field, for which `attrgetter` returns no tuple."""
     return lambda record: tuple(getattr(record, name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""How many connections a server may have open: each takes one of the process's file descriptors."""
+"""The limit on open connections of a server: each takes one of the process's file descriptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST_CONNECTIONS: Final = 4096
 
 
 def most_connections() -> int:
-    """MOST_CONNECTIONS, or half of the descriptors that the process may open if it may open fewer."""
+    """MOST_CONNECTIONS, or half of the process's limit on descriptors if that is less."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS

@@ -1,14 +1,14 @@
 """Element types: TensorFlow's DType objects, and the conversion of Python values to arrays of them.
 
-There is exactly one `DType` object per type (`as_dtype("float32") is float32`, also after copying and
-pickling), so identity and equality agree. `==` also takes what `as_dtype` takes: `float32 == np.float32`.
+There is exactly one `DType` object per type (`as_dtype("float32") is float32`, also after copying and pickling), so identity
+and equality agree. `==` also accepts the arguments of `as_dtype`: `float32 == np.float32`.
 
 The rules of conversion (`to_array`) in short:
 
 - bool < integer < floating < complex: a value may move up this order or stay, never down;
-- within a class the dtype asked for is taken, floats are rounded to it, integers must fit;
-- unasked, Python numbers become float32, int32 (int64 if too large), bool and complex128; numpy arrays and
-  scalars keep their dtype, but in a list count as the numbers they are;
+- within a class the requested dtype is used, floats are rounded to it, integers must fit;
+- without a requested dtype, Python numbers become float32, int32 (int64 if too large), bool and complex128; NumPy arrays and
+  scalars keep their dtype, but in a list are treated as Python numbers;
 - strings are object arrays of `bytes`; `str` is encoded as UTF-8.
 """
 
@@ -56,12 +56,12 @@ class DType:
         "numpy",
     )
 
-    # All fields are set once, by `_define`.
+    # `_define` sets all fields, once.
     name: str
-    as_datatype_enum: Any  # an int; messages take it as their DataType
+    as_datatype_enum: Any  # an int; protos accept it as their DataType
     as_numpy_dtype: Any  # scalar type; np.object_ for string, resource, variant; np.dtype for quantized
     numpy: np.dtype[Any]
-    base_dtype: DType  # itself, or what a reference type refers to
+    base_dtype: DType  # itself, or the referenced type of a reference type
     as_ref: DType  # the reference type of this, or itself
     is_ref: builtins.bool
     is_numpy_compatible: builtins.bool
@@ -71,7 +71,7 @@ class DType:
     is_floating: builtins.bool  # bfloat16 too
     is_complex: builtins.bool
     is_quantized: builtins.bool
-    _rank: int  # place in bool < integer < floating < complex, _NOT_NUMERIC elsewhere
+    _rank: int  # position in bool < integer < floating < complex, _NOT_NUMERIC elsewhere
 
     def __new__(cls, type_enum: int) -> DType:
         return as_dtype(type_enum)
@@ -86,7 +86,7 @@ class DType:
 
     @property
     def real_dtype(self) -> DType:
-        """The type of the parts of a complex type, else the type itself."""
+        """The type of the parts of a complex type, otherwise the type itself."""
         return {complex64: float32, complex128: float64}.get(self.base_dtype, self)
 
     @property
@@ -108,7 +108,7 @@ class DType:
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """The range of an intensity of this type: (0, 1) for float32 and float64, (0, 255) for uint8."""
+        """The range of intensities of this type: (0, 1) for float32 and float64, (0, 255) for uint8."""
         if self.base_dtype in (float32, float64):
             return 0, 1
         if self.is_bool:
@@ -119,7 +119,7 @@ class DType:
 
     @property
     def size(self) -> int:
-        """Bytes of one element, 0 where elements have no fixed size."""
+        """Bytes of one element, 0 if elements have no fixed size."""
         return 0 if self.numpy.hasobject else self.numpy.itemsize
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
@@ -237,7 +237,7 @@ bool = bool_  # TensorFlow's name; annotations of this module say builtins.bool
 
 
 def as_dtype(value: Any) -> DType:
-    """Return the DType meant by a name, DataType number, numpy dtype, scalar or Python type, typed object."""
+    """Return the DType for a name, DataType number, NumPy dtype, scalar or Python type, or typed object."""
     if isinstance(value, DType):
         return value
     found: DType | None = None
@@ -265,7 +265,7 @@ def _from_numpy_dtype(dtype: np.dtype[Any]) -> DType | None:
 
 
 def infer_dtype(value: Any) -> DType:
-    """Return the dtype a value gets when none is asked for (the rules are at the top of the module)."""
+    """Return the dtype of a value if none is requested (the rules are at the top of the module)."""
     found = _BY_TYPE.get(type(value))
     if found is not None and found is not int32 and type(value) is not object:
         return found
@@ -287,7 +287,7 @@ def to_array(value: Any, dtype: Any = None) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):
         return _from_numpy(np.asarray(value), wanted)
     if wanted is not None:
-        kind = type(value)  # numbers that surely fit, without ceremony
+        kind = type(value)  # fast path: numbers that surely fit
         if kind is float and wanted._rank >= _FLOATING and -65504.0 <= value <= 65504.0:
             return np.array(value, wanted.numpy)
         if kind is int and wanted._rank >= _INTEGER and 0 <= value <= 127:
@@ -323,7 +323,7 @@ def _from_python(value: Any, wanted: DType | None) -> Array:
         raise GraphValueError("Expected a number, string, array or nested list of them, got None")
     first = _first_leaf(value)
     try:
-        # numpy would stringify the numbers of a mixed list, and pad every string to the longest
+        # NumPy would convert the numbers of a mixed list to strings, and pad every string to the longest.
         array = np.array(value, dtype=np.object_ if isinstance(first, (str, bytes, bytearray)) else None)
     except ValueError as error:
         raise _ragged(value) from error
@@ -333,7 +333,7 @@ def _from_python(value: Any, wanted: DType | None) -> Array:
 
 
 def _from_objects(array: Array, wanted: DType | None) -> Array:
-    """Convert an object array: strings, huge integers, whatever can stand for an integer, or mistakes."""
+    """Convert an object array: strings, large integers, objects convertible to integers, or invalid elements."""
     leaves = array.ravel().tolist()
     if wanted is string or (wanted is None and leaves and isinstance(leaves[0], (str, bytes, bytearray))):
         if array.dtype.kind == "O" and all(type(leaf) is bytes for leaf in leaves):
@@ -354,7 +354,7 @@ def _from_objects(array: Array, wanted: DType | None) -> Array:
 
 
 def _from_numbers(array: Array, value: Any, wanted: DType | None) -> Array:
-    """Convert what numpy made of the Python value `value`."""
+    """Convert NumPy's array of the Python value `value`."""
     held = as_dtype(array.dtype)
     if wanted is None:
         return _cast(array, held, _narrowed(array, held))
@@ -438,7 +438,7 @@ def _unexpected(leaf: Any, wanted: DType | None) -> GraphTypeError:
 def _too_large(value: Any, wanted: DType) -> GraphValueError:
     try:
         shown = reprlib.repr(value)
-    except ValueError:  # Python refuses to write out integers of more than 4,300 digits
+    except ValueError:  # Python refuses to print integers of more than 4,300 digits
         shown = "an integer of more digits than can be shown"
     return GraphValueError(f"Expected {wanted.name}, got {shown}, which does not fit")
 

@@ -1,14 +1,14 @@
-"""The exceptions of aioexec: TensorFlow's canonical error classes, and how an error learns its place.
+"""The exceptions of aioexec: TensorFlow's canonical error classes, with the node and location of an error.
 
     Exception
     └── OpError                             error_code, message, node_def, op
-        ├── CancelledError                  1   the step was cancelled, a queue closed under it
+        ├── CancelledError                  1   the step was cancelled, or a queue was closed with cancellation
         │   └── SessionClosedError              also RuntimeError: the session was closed
-        ├── UnknownError                    2   nothing better is known
-        ├── InvalidArgumentError            3   wrong whatever the state: shapes, dtypes, names
+        ├── UnknownError                    2   no better class
+        ├── InvalidArgumentError            3   wrong in any state of the system: shapes, dtypes, names
         │   ├── GraphValueError                 also ValueError: refused while building or feeding
         │   └── GraphTypeError                  also TypeError: likewise, for a wrong type
-        ├── DeadlineExceededError           4   time ran out
+        ├── DeadlineExceededError           4   timeout
         ├── NotFoundError                   5   no such file, node, resource
         │   ├── UnknownNameError                also KeyError: a name looked up in a graph or table
         │   ├── UnknownFetchError               also ValueError: a name fetched that the graph lacks
@@ -16,20 +16,20 @@
         ├── AlreadyExistsError              6
         ├── PermissionDeniedError           7
         ├── ResourceExhaustedError          8   memory, quota
-        ├── FailedPreconditionError         9   right request, wrong state: uninitialised variable
-        ├── AbortedError                   10   try the whole step again
+        ├── FailedPreconditionError         9   wrong state of the system: uninitialised variable
+        ├── AbortedError                   10   retry the whole step
         ├── OutOfRangeError                11   end of input
         ├── UnimplementedError             12   no such kernel
-        ├── InternalError                  13   our bug
-        ├── UnavailableError               14   a peer is away, try again
+        ├── InternalError                  13   a bug in aioexec
+        ├── UnavailableError               14   a peer is unreachable, retry
         ├── DataLossError                  15   damaged bytes
         └── UnauthenticatedError           16
 
-TensorFlow reports some of these from its Python layer as builtin exceptions and from its runtime as an
-`OpError`. The second-level classes are both, so that code ported from either side keeps catching them.
+TensorFlow raises some of these from its Python layer as builtin exceptions and from its runtime as an `OpError`. The
+second-level classes are both, so code ported from either side still catches them.
 
-`CancelledError` here is the verdict on a step; `asyncio.CancelledError` is the request to stop a task.
-Neither is a subclass of the other.
+`CancelledError` here is the outcome of a step; `asyncio.CancelledError` is the request to stop a task. Neither is a subclass of
+the other.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ UNAUTHENTICATED: Final = 16
 class OpError(Exception):
     """Base of every error of a graph or a step.
 
-    `InvalidArgumentError(node_def, op, message)` is TensorFlow's form. `InvalidArgumentError("message")` is
-    the short one: a string in first place, when no message follows, is the message.
+    `InvalidArgumentError(node_def, op, message)` is TensorFlow's form. `InvalidArgumentError("message")` is the short one: a
+    string as the first argument, without a third one, is the message.
     """
 
     code: ClassVar[int] = UNKNOWN
     default_message: ClassVar[str] = ""
 
-    # Set by `with_context`, None until then: the node that failed, its op type, device, line of origin.
+    # Set by `with_context`, None until then: the failed node, its op type, device and location of creation.
     node: str | None = None
     op_type: str | None = None
     device: str | None = None
     created_at: str | None = None
 
     payloads: Mapping[str, bytes] = MappingProxyType({})
-    """What it says beside its message, by type URL; set where it comes from, or goes to, another process."""
+    """Further data, by type URL; set for errors from, or to, another process."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class OpError(Exception):
 
     @property
     def message(self) -> str:
-        """What went wrong, with its place once that is known."""
+        """The error text, with its location once that is known."""
         return self._message
 
     @property
@@ -104,12 +104,12 @@ class OpError(Exception):
 
     @property
     def node_def(self) -> Any:
-        """The NodeDef that failed, or None; made of `op` when it is asked for."""
+        """The NodeDef that failed, or None; made from `op` on access."""
         return getattr(self._op, "node_def", None) if self._node_def is None else self._node_def
 
     @property
     def error_code(self) -> int:
-        """The canonical code, `errors.INVALID_ARGUMENT` and so on."""
+        """The canonical code, `errors.INVALID_ARGUMENT` etc."""
         return self._error_code
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ _E = TypeVar("_E", bound=OpError)
 
 
 def _restore(kind: type[_E], state: Mapping[str, Any]) -> _E:
-    """Make an error from its fields, past any constructor a subclass may have."""
+    """Make an error from its fields, without calling a subclass's constructor."""
     error = kind.__new__(kind)
     error.__dict__.update(state)
     error.args = (state["_message"],)
@@ -164,7 +164,7 @@ class NotFoundError(OpError):
 
 
 class AlreadyExistsError(OpError):
-    """Something to be created exists."""
+    """The object to be created exists already."""
 
     code = ALREADY_EXISTS
 
@@ -188,7 +188,7 @@ class FailedPreconditionError(OpError):
 
 
 class AbortedError(OpError):
-    """The step lost a race and may be tried again from its start."""
+    """The step was aborted, for example by a concurrent operation, and may be retried from its start."""
 
     code = ABORTED
 
@@ -200,7 +200,7 @@ class OutOfRangeError(OpError):
 
 
 class UnimplementedError(OpError):
-    """No kernel or method does this."""
+    """The operation or method is not implemented."""
 
     code = UNIMPLEMENTED
 
@@ -212,7 +212,7 @@ class InternalError(OpError):
 
 
 class UnavailableError(OpError):
-    """A peer is away; trying again may help."""
+    """A peer is unreachable; a retry may help."""
 
     code = UNAVAILABLE
 
@@ -277,7 +277,7 @@ _CANONICAL: Final[dict[int, type[OpError]]] = {
     )
 }
 
-# What a Python exception raised by a kernel means, first match first (TensorFlow's table for py_func).
+# The OpError class for a Python exception of a kernel, first match first (TensorFlow's table for py_func).
 _FOREIGN: Final[tuple[tuple[type[Exception], type[OpError]], ...]] = (
     (TypeError, InvalidArgumentError),
     (ValueError, InvalidArgumentError),
@@ -305,7 +305,7 @@ def error_code_from_exception_type(cls: type[BaseException]) -> int:
 
 
 def from_exception(error: BaseException) -> OpError:
-    """Turn an exception of foreign code into an `OpError` caused by it; one of ours is returned as it is."""
+    """Convert an exception of foreign code to an `OpError` with it as the cause; an OpError is returned as it is."""
     if isinstance(error, OpError):
         return error
     kind = next((ours for foreign, ours in _FOREIGN if isinstance(error, foreign)), UnknownError)
@@ -323,12 +323,12 @@ def with_context(
     created_at: str | None = None,
     op: Any = None,
 ) -> _E:
-    """Return a copy of `error`, of its class, whose message says where it happened, and whose `op` it was if that is known.
+    """Return a copy of `error`, of its class, whose message contains the location, and whose `op` is set if known.
 
-      MatMul 'layer1/matmul' on /device:CPU:0: inner dimensions differ, (32, 10) x (12, 4); created at x.py:41
+        MatMul 'layer1/matmul' on /device:CPU:0: inner dimensions differ, (32, 10) x (12, 4); created at x.py:41
 
-    An error that has its place already (a node inside a function body) keeps it and is returned unchanged.
-    Code, cause, traceback and notes are carried over, and so are `op` and `node_def` where the error has them.
+    An error that has a location already (a node inside a function body) is returned unchanged. Code, cause, traceback and notes
+    are copied, and so are `op` and `node_def` if the error has them.
     """
     if error.node is not None or error.op_type is not None:
         return error

@@ -1,4 +1,4 @@
-"""What is done with GraphDefs, under the names of `tf.graph_util`."""
+"""Functions on GraphDefs, under the names of `tf.graph_util`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops on images under the names of `tf.image`."""
+"""Image ops under the names of `tf.image`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that would block the event loop, made in the loop's own threads."""
+"""Runs blocking calls in the event loop's default executor."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 NO_THREAD = "can't start new thread"
-"""What Python says where the system gives no thread."""
+"""Python's message if the system cannot start a thread."""
 
 
 def in_thread(
     function: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
 ) -> asyncio.Future[Result]:
-    """Begin a call in a thread, in a copy of the caller's context; the future is its result.
+    """Start a call in a thread, in a copy of the caller's context; returns the future of its result.
 
-    Cancelling the future of a call that has begun does not end the call.
+    Cancelling the future of a running call does not stop the call.
 
     Raises:
         ResourceExhaustedError: no thread can be started; the call is not made, not even later.
@@ -51,5 +51,5 @@ def in_thread(
 
 
 def no_thread(what: str) -> ResourceExhaustedError:
-    """The error of a call that needs a thread where none can be started."""
+    """The error of a call for which no thread can be started."""
     return ResourceExhaustedError(f"{what}: the system starts no more threads")

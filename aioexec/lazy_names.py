@@ -1,7 +1,7 @@
-"""Names that are imported when they are first used: most programs use few ops, and each op is a module's work to load.
+"""Names that are imported at first use: most programs use few ops, and importing the modules of all takes long.
 
-What a module offers is declared by imports that only type checkers see; `name_table` says the same at run time. Names of one
-module are found by its `__getattr__`, which keeps what it found, so the second use costs nothing.
+The public names of a module are declared by imports under TYPE_CHECKING; `name_table` has the same data at run time. The
+module's `__getattr__` imports a name and stores it, so later uses cost nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aioexec.name_table import PUBLIC
 
 
 def public_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module whose public names are in the table."""
+    """`__getattr__` and `__dir__` for a module whose public names are in the table."""
     sources = _sources(module)
     namespace = vars(sys.modules[module])
 
@@ -33,7 +33,7 @@ def public_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[s
 
 
 def _sources(module: str) -> dict[str, tuple[str, str]]:
-    """For each public name where it comes from: a module and its attribute, or a module itself and ""."""
+    """For each public name its source: (module, attribute), or (module, "") for a module."""
     sources = {}
     for source, names in PUBLIC[module].items():
         for word in names.split():
@@ -43,7 +43,7 @@ def _sources(module: str) -> dict[str, tuple[str, str]]:
 
 
 def deferred(module: str, name: str) -> Callable[..., Any]:
-    """A function that is imported when it is called."""
+    """A function that is imported when it is first called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return getattr(import_module(module), name)(*args, **kwargs)

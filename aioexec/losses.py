@@ -1,4 +1,4 @@
-"""Losses of predictions, under the names of `tf.losses`."""
+"""Loss functions under the names of `tf.losses`."""
 
 from __future__ import annotations
 

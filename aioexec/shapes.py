@@ -1,8 +1,8 @@
-"""Static shapes, with two faces: plain tuples for the code inside, TensorFlow's classes for users.
+"""Static shapes in two forms: plain tuples for internal code, TensorFlow's classes for users.
 
-`Dims` is a tuple with None for an unknown dimension, or None for an unknown rank. Shape rules of ops,
-planning and kernels use `Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as
-in TensorFlow 1.x; `TensorShape(dims)` and `.plain` go from one face to the other.
+`Dims` is a tuple with None for an unknown dimension, or None for an unknown rank. Shape rules of ops, planning and kernels use
+`Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as in TensorFlow 1.x; `TensorShape(dims)` and
+`.plain` convert between the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_ENTRIES: Final = 2**63 - 1
 
 
 def describe(dims: Dims) -> str:
-    """Show a shape as TensorFlow does: `(2, ?)`, `<unknown>`."""
+    """Format a shape as TensorFlow does: `(2, ?)`, `<unknown>`."""
     if dims is None:
         return "<unknown>"
     inner = ", ".join("?" if size is None else str(size) for size in dims)
@@ -28,7 +28,7 @@ def describe(dims: Dims) -> str:
 
 
 def is_too_large(dims: Dims) -> bool:
-    """Whether a shape has more entries than 63 bits can count; a dimension that is unknown counts as one."""
+    """Whether a shape has more elements than 63 bits can count; an unknown dimension counts as one."""
     entries = 1
     for size in dims or ():
         entries *= 1 if size is None else size
@@ -45,7 +45,7 @@ def compatible(a: Dims, b: Dims) -> bool:
 
 
 def merge(a: Dims, b: Dims) -> Dims:
-    """Return what is known when both describe the same value."""
+    """Return the merge of two shapes of the same value."""
     if a is None or b is None:
         return b if a is None else a
     if not compatible(a, b):
@@ -54,7 +54,7 @@ def merge(a: Dims, b: Dims) -> Dims:
 
 
 def common(a: Dims, b: Dims) -> Dims:
-    """Return the most specific shape that covers both: what agrees stays, the rest is unknown."""
+    """Return the most specific shape compatible with both: equal dimensions are kept, the others are unknown."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -101,17 +101,17 @@ def concatenate(a: Dims, b: Dims) -> Dims:
 
 
 def with_rank(dims: Dims, rank: int) -> Dims:
-    """Return `dims`, known to have `rank` dimensions."""
+    """Return `dims` merged with the rank."""
     if dims is not None and len(dims) != rank:
         raise GraphValueError(f"Shape {describe(dims)} must have rank {rank}, as {describe(of_rank(rank))}")
     return of_rank(rank) if dims is None else dims
 
 
 def of_rank(rank: int | None) -> Dims:
-    """Return a shape of which no more than the rank is known, if that.
+    """Return a shape of this rank with unknown dimensions; `rank` None is an unknown rank.
 
     Raises:
-        GraphValueError: no shape has that many dimensions.
+        GraphValueError: the rank is too large.
     """
     if rank is not None and rank > HIGHEST_RANK:
         raise GraphValueError(f"Shapes have at most {HIGHEST_RANK} dimensions, got {rank}")
@@ -193,7 +193,7 @@ def _comparison(compare: Callable[[int, int], bool]) -> _Comparison:
 
 
 class Dimension:
-    """One dimension of a TensorShape. With an unknown one, comparing gives None, adding `Dimension(None)`."""
+    """One dimension of a TensorShape. If one is unknown, comparisons return None, and sums `Dimension(None)`."""
 
     __slots__ = ("_value",)
     __hash__ = None  # type: ignore[assignment]  # equality is not an equivalence: unknown dimensions
@@ -317,11 +317,11 @@ class TensorShape:
         return TensorShape(concatenate(self._dims, as_dims(other)))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """Return the most specific shape that is compatible with whatever either is."""
+        """Return the most specific shape that is compatible with both."""
         return TensorShape(common(self._dims, as_dims(other)))
 
     def with_rank(self, rank: Any) -> TensorShape:
-        """Return this shape, known to have `rank` dimensions."""
+        """Return this shape merged with the rank."""
         return TensorShape(with_rank(self._dims, int(rank)))
 
     def with_rank_at_least(self, rank: Any) -> TensorShape:
@@ -333,7 +333,7 @@ class TensorShape:
         return TensorShape(with_rank_at_most(self._dims, int(rank)))
 
     def assert_has_rank(self, rank: Any) -> None:
-        """Raise GraphValueError if the rank is known and another."""
+        """Raise GraphValueError if the rank is known and differs."""
         with_rank(self._dims, int(rank))
 
     def assert_same_rank(self, other: Any) -> None:

@@ -1,4 +1,4 @@
-"""Operations on strings under the names of `tf.strings`."""
+"""String ops under the names of `tf.strings`."""
 
 from __future__ import annotations
 

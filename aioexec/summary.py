@@ -1,4 +1,4 @@
-"""Summaries under the names of `tf.summary`: nodes that make them, writers that put them into event files."""
+"""Summary ops and event file writers under the names of `tf.summary`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PROTOS: Final = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    """The protos, whose classes take longer to load than all else here."""
+    """Import the protos on access, since their classes take longer to load than everything else here."""
     if name not in _PROTOS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from aioexec.formats import protos

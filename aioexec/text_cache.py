@@ -1,4 +1,4 @@
-"""Results of functions of texts that come from programs, files and peers, kept within bounds of number and of bytes."""
+"""Caches for functions of strings from programs, files and peers, bounded in entries and in bytes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
 LONGEST_TEXT = 1024
-"""Characters, or bytes, of a text that is kept; longer ones are rare, and their results computed each time."""
+"""The most characters, or bytes, of a cached string; longer ones are rare and computed each time."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cached_by_text(maxsize: int) -> Callable[[Function], Function]:
-    """As `functools.lru_cache`, with `cache_info` and `cache_clear`, but nothing is kept where an argument is a long text."""
+    """`functools.lru_cache`, with `cache_info` and `cache_clear`, which does not cache calls with long strings."""
 
     def decorate(function: Function) -> Function:
         kept = lru_cache(maxsize)(function)

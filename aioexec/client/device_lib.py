@@ -1,4 +1,4 @@
-"""Which devices a session of this process would have, under the name of `tensorflow.python.client.device_lib`."""
+"""`tensorflow.python.client.device_lib`: lists the devices of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aioexec.sessions.options import SessionOptions
 
 
 def list_local_devices(session_config: Any = None) -> list[Any]:
-    """The devices a session with this ConfigProto would have, as DeviceAttributes messages named without a task."""
+    """The devices of a session with this ConfigProto, as DeviceAttributes protos with names without a task."""
     devices = DeviceFactory.add_devices(SessionOptions.from_config("", session_config), "")
     try:
         return [device.attributes.to_proto() for device in devices]

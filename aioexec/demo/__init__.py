@@ -1,1 +1,1 @@
-"""`aioexec demo`: training on real data in one event loop that serves predictions meanwhile."""
+"""`aioexec demo`: trains on real data in one event loop that also serves predictions."""

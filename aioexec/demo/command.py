@@ -13,7 +13,7 @@ from aioexec.demo.progress import REQUIRED_ACCURACY, Outcome
 
 try:
     from uvloop import new_event_loop
-except ImportError:  # there is none for Windows
+except ImportError:  # not available on Windows
     from asyncio import new_event_loop  # type: ignore[assignment]
 
 _SECONDS = 15.0
@@ -22,7 +22,7 @@ _FOLDER = "aioexec-demo"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "--seconds",
         type=_seconds,
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _until_interrupted(
     settings: training.Settings, data: digits.Digits, watch: training.Watch
 ) -> tuple[Outcome, bool]:
-    """Run the demo; Ctrl-C ends the training, which is saved, and a second one everything."""
+    """Run the demo; the first SIGINT ends the training and saves it, a second one interrupts everything."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def interrupt() -> None:

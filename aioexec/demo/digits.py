@@ -17,7 +17,7 @@ Images = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int32]
 
 SIZE = 8
-"""Pixels a side."""
+"""The width and height of an image in pixels."""
 
 CLASSES = 10
 
@@ -38,9 +38,9 @@ class Examples:
         return len(self.labels)
 
     def batches(self, size: int, random: np.random.Generator) -> Iterator["Examples"]:
-        """Yield all examples once in random order, `size` at a time; half of the images moved by up to a pixel.
+        """Yield all examples once in random order, `size` at a time; half of the images are shifted by up to a pixel.
 
-        The last few, too few for a batch, are left out: they come in another epoch.
+        The remainder that is too small for a batch is left out.
         """
         padded = np.pad(self.images.reshape(-1, SIZE, SIZE), ((0, 0), (1, 1), (1, 1)))
         moved = np.lib.stride_tricks.sliding_window_view(padded, (SIZE, SIZE), axis=(1, 2))
@@ -62,7 +62,7 @@ class Digits:
 
 
 def load(seed: int = 0) -> Digits:
-    """Read the data set and split it at random, one fifth for the test. Blocks while it reads (45 kB)."""
+    """Read the data set and split it at random, one fifth for the test. Blocks while it reads 45 kB."""
     data = resources.files("aioexec.demo") / "digits.npz"
     with data.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         images = arrays["images"].reshape(-1, SIZE * SIZE).astype(np.float32) / _DARKEST

@@ -1,6 +1,6 @@
-"""What the demo shows: a live panel on a terminal, a line at intervals elsewhere, and the numbers at the end.
+"""The output of the demo: a live panel on a terminal, otherwise a line at intervals, and a summary at the end.
 
-The panel is drawn on the event loop, so the time it takes is part of the lag it shows.
+The panel is drawn on the event loop, so its time is part of the loop lag it shows.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from aioexec.demo.progress import REQUIRED_NATIVE_SHARE, Outcome, Prediction, Pr
 _FRAME_SECONDS = 0.125
 _LINE_SECONDS = 1.0
 _WIDTH = 78
-_NOTE = 26  # characters of the column beside the numbers
+_NOTE = 26  # width in characters of the column beside the numbers
 _BARS = "▁▂▃▄▅▆▇█"
 _INKS = " ░▒▓█"
 
 
 async def watch(console: Console, progress: Progress) -> None:
-    """Show progress until cancelled: as a panel that is drawn again and again, or as lines."""
+    """Show progress until cancelled: as a live panel, or as lines."""
     if not console.is_terminal:
         while True:
             await asyncio.sleep(_LINE_SECONDS)
@@ -54,7 +54,7 @@ def line(progress: Progress) -> str:
 def panel(progress: Progress) -> RenderableType:
     """Progress as a panel: numbers on the left, the latest prediction on the right.
 
-    Laid out by hand: rich's tables take three times as long, and the loop is held meanwhile.
+    The layout is manual: rich's tables take three times as long and block the loop meanwhile.
     """
     losses = [math.log(max(loss, 1e-9)) for loss in progress.losses]
     right = sum(prediction.is_right for prediction in progress.recent)
@@ -89,7 +89,7 @@ def panel(progress: Progress) -> RenderableType:
 
 
 def summary(outcome: Outcome) -> RenderableType:
-    """The numbers at the end."""
+    """The final numbers."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -118,7 +118,7 @@ def _steps(began_at: int, steps: int) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw values as bars, the least as the lowest; if they are too many, some of them, the latest as the last."""
+    """Draw values as bars from the minimum up; long series are sampled, including the latest value."""
     if not values:
         return ""
     width = min(len(values), _NOTE)
@@ -129,7 +129,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def drawing(image: npt.NDArray[np.float32]) -> str:
-    """Draw an image in shades, two characters a pixel."""
+    """Draw an image in shades of grey, two characters per pixel."""
     rows = np.rint(image.reshape(SIZE, SIZE) * (len(_INKS) - 1)).astype(int).tolist()
     return "\n".join("".join(_INKS[ink] * 2 for ink in row) for row in rows)
 

@@ -9,7 +9,7 @@ from aioexec.train.hooks.global_step_read import required_global_step_read
 
 _HIDDEN = (128, 64)
 _LEARNING_RATE = 0.001
-_DECAY = 0.8  # of the learning rate, over so many steps:
+_DECAY = 0.8  # factor of the learning rate every this many steps:
 _DECAY_STEPS = 5_000
 
 
@@ -21,16 +21,16 @@ class Network:
     images: ax.Tensor  # fed: float32 [n, 64]
     labels: ax.Tensor  # fed for training and for the accuracy: int32 [n]
     global_step: ax.Variable
-    step: ax.Tensor  # how many training steps were done before this one, as hooks read it
+    step: ax.Tensor  # the number of training steps before this one, as hooks read it
     train: ax.Operation
     loss: ax.Tensor
     accuracy: ax.Tensor
-    classes: ax.Tensor  # the likeliest digit of each image
+    classes: ax.Tensor  # the most probable digit of each image
     probabilities: ax.Tensor
 
 
 def build(seed: int = 0) -> Network:
-    """Build the graph as a program for TensorFlow 1.x would."""
+    """Build the graph in the style of TensorFlow 1.x."""
     with ax.Graph().as_default() as graph:
         ax.set_random_seed(seed)
         images = ax.placeholder(ax.float32, [None, digits.SIZE * digits.SIZE], name="images")

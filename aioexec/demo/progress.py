@@ -12,10 +12,10 @@ from aioexec.data_classes import dataclass
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 
 REQUIRED_ACCURACY = 0.96
-"""Of the test images: the network has learnt."""
+"""The accuracy on the test images from which on training counts as a success."""
 
 REQUIRED_NATIVE_SHARE = 0.95
-"""Of the nodes of a training step: the compiler, which works meanwhile, is done with it."""
+"""The native share of a training step from which on training counts as native: the compiler runs meanwhile."""
 
 _SMOOTHING = 0.05
 _RATE_SECONDS = 1.0
@@ -23,7 +23,7 @@ _RATE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One image, asked for over HTTP."""
+    """One image, classified over HTTP."""
 
     image: npt.NDArray[np.float32]
     label: int
@@ -38,15 +38,15 @@ class Prediction:
 
 @dataclass(slots=True)
 class Progress:
-    """Written by the training and by the client of the server, both in one event loop.
+    """The state of the demo; written by the training and by the HTTP client, both in one event loop.
 
     Attributes:
-        goal_seconds: how long the training is to take.
+        goal_seconds: the intended duration of the training.
         loss: a moving average.
-        began_at: how many steps were done when this training began: those of an earlier one that it continues.
-        losses, accuracies: after each epoch; the accuracies are those of the test images.
-        native_share: of the nodes of a training step, as of the latest epoch.
-        native_from: when that was enough for the first time, in seconds; infinity before.
+        began_at: the global step at the start of this training.
+        losses, accuracies: after each epoch; accuracies on the test images.
+        native_share: of a training step, as of the latest epoch.
+        native_from: when it first reached REQUIRED_NATIVE_SHARE, in seconds; infinity before.
         recent: the latest predictions.
     """
 
@@ -72,26 +72,26 @@ class Progress:
 
     @property
     def epochs(self) -> int:
-        """How often all training images have been seen."""
+        """The number of passes over the training images."""
         return len(self.accuracies)
 
     @property
     def is_success(self) -> bool:
-        """True once the network has learnt, and learns natively."""
+        """Whether the accuracy and the native share are reached."""
         return self.accuracy >= REQUIRED_ACCURACY and self.native_share >= REQUIRED_NATIVE_SHARE
 
     @property
     def seconds(self) -> float:
-        """Since training began."""
+        """Seconds since the start of training."""
         return perf_counter() - self.started
 
     def stepped(self, loss: float) -> None:
-        """Note a training step."""
+        """Record a training step."""
         self.steps += 1
         self.loss = loss if self.steps == 1 else self.loss + _SMOOTHING * (loss - self.loss)
 
     def epoch_ended(self, accuracy: float, native_share: float) -> None:
-        """Note the end of an epoch."""
+        """Record the end of an epoch."""
         self.losses.append(self.loss)
         self.accuracies.append(accuracy)
         self.native_share = native_share
@@ -99,12 +99,12 @@ class Progress:
             self.native_from = min(self.native_from, self.seconds)
 
     def predicted(self, prediction: Prediction) -> None:
-        """Note an answer of the server."""
+        """Record a prediction of the server."""
         self.answered += 1
         self.recent.append(prediction)
 
     def steps_per_second(self) -> float:
-        """Return the rate since about a second before; to be called about once a second or more often."""
+        """Return the rate over about the last second; to be called about once a second or more often."""
         now = self.seconds
         self._marks.append((now, self.steps))
         while now - self._marks[1][0] >= _RATE_SECONDS:
@@ -115,7 +115,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the demo reports at its end."""
+    """The result of the demo."""
 
     accuracy: float
     began_at: int
@@ -131,5 +131,5 @@ class Outcome:
 
     @property
     def steps_per_second(self) -> float:
-        """Over the whole training: compiling meanwhile, and a test after each epoch, included."""
+        """The mean rate of the whole training, including compilation, and a test after each epoch."""
         return self.steps / self.seconds

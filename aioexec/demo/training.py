@@ -1,7 +1,7 @@
 """The demo in one event loop: training of a network, a server of its predictions, and a client of that server.
 
-A monitored session trains the network: it saves a checkpoint every few seconds and when it ends, so that the next one continues
-where this one ended, for whatever reason; and it leaves events for TensorBoard beside the checkpoints.
+A monitored session trains the network: it saves a checkpoint every few seconds and at the end, from which the next run
+continues; and it writes events for TensorBoard beside the checkpoints.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ Watch = Callable[[Progress], Work]
 
 _MODEL = "digits"
 _PAUSE_SECONDS = 0.01
-"""Between predictions: a client in the same loop would otherwise take half of its time."""
+"""Seconds between predictions: without a pause a client in the same loop would take half of its time."""
 
 _NATIVE_SECONDS = 3.0
-"""Of training by native code, so that its speed is seen, where the compiler took long."""
+"""Seconds of training with native code, to measure its speed, if compilation took long."""
 
 _ANSWER_SECONDS = 120.0
-"""A first prediction waits for the compiler where nothing may run before it is compiled (jit "eager")."""
+"""Seconds that the first prediction may wait for the compiler, if nothing may run before compilation (jit "eager")."""
 
 _SAVE_SECONDS = 3.0
 _SUMMARY_SECONDS = 0.5
-_COUNT_STEPS = 1000  # between two notes of the speed
+_COUNT_STEPS = 1000  # steps between two log lines of the rate
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line sets: training takes `seconds`, or up to `most_seconds` if it is no success by then.
+    """The settings of the command line: training takes `seconds`, or up to `most_seconds` until success.
 
     Attributes:
-        folder: of checkpoints and events; training continues from what is there.
+        folder: of checkpoints and events; training continues from its latest checkpoint.
     """
 
     seconds: float
@@ -57,7 +57,7 @@ class Settings:
 
 
 async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Event | None = None) -> Outcome:
-    """Train, serve and ask, all at once, until the time is over or `stop` is set."""
+    """Train, serve and predict concurrently, until the time is over or `stop` is set."""
     net = await off_loop(network.build, settings.seed)  # the ops it uses are imported meanwhile
     served = _Served(net)
     stopping = _Stopping(stop or asyncio.Event())
@@ -76,7 +76,7 @@ async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Ev
         probe = await stack.enter_async_context(LoopLagProbe())
         began_at = await session.run_step_fn(lambda step_context: step_context.session.run(net.global_step))
         progress = Progress(settings.seconds, probe, served.url, began_at=int(began_at))
-        await _while_training(
+        await _run_concurrently(
             _train(session, net, digits, settings, progress),
             _ask_again_and_again(client, digits.test, settings.seed, progress),
             watch(progress),
@@ -99,9 +99,9 @@ async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Ev
 
 
 class _Served(ax.train.SessionRunHook):
-    """Serves the model of the session that trains it, from when it is created till training ends.
+    """Serves the model of the training session, from its creation until training ends.
 
-    State: `url` is where; `_open` closes the server.
+    State: `url` is its address; `_open` closes the server.
     """
 
     def __init__(self, net: Network) -> None:
@@ -110,7 +110,7 @@ class _Served(ax.train.SessionRunHook):
         self._open = AsyncExitStack()
 
     async def after_create_session(self, session: ax.Session, coord: ax.train.Coordinator) -> None:
-        await self._open.aclose()  # that of a session that was lost
+        await self._open.aclose()  # the server of a session that was lost
         net = self._net
         server: Server = await self._open.enter_async_context(
             serve(
@@ -142,8 +142,8 @@ class _Stopping(ax.train.SessionRunHook):
             run_context.request_stop()
 
 
-async def _while_training(training: Work, *companions: Work) -> None:
-    """Run all of them, and stop the others when the training is done; an error of one ends all."""
+async def _run_concurrently(training: Work, *companions: Work) -> None:
+    """Run all concurrently, and cancel the others when the training is done; the first error ends all."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(companion) for companion in companions]
         await training
@@ -165,12 +165,12 @@ async def _train(
 
 
 async def _test(session: ax.Session, net: Network, digits: Digits, progress: Progress) -> None:
-    """Note how good the network is by now, in runs that do not call hooks."""
+    """Record the present accuracy, in runs that do not call hooks."""
     feeds = _feeds(net, digits.test)
     accuracy = await session.run(net.accuracy, feeds)
     share = await session.native_share(
         [net.train, net.loss, net.step], feeds
-    )  # what a step with hooks fetches
+    )  # the fetches of a step with hooks
     progress.epoch_ended(float(accuracy), share)
 
 

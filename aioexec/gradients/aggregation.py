@@ -1,4 +1,4 @@
-"""Adding up the gradients that reach one tensor by several ways."""
+"""Sums of the gradients that reach one tensor along several paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Gradient = Tensor | IndexedSlices
 
 
 class AggregationMethod:
-    """How to add: ADD_N waits for all gradients and adds them at once, EXPERIMENTAL_TREE adds two at a time."""
+    """The method of summation: ADD_N waits for all gradients and adds them at once, EXPERIMENTAL_TREE adds two at a time."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -25,14 +25,14 @@ class AggregationMethod:
 
 
 class UnconnectedGradients(enum.Enum):
-    """What `gradients` returns where there is no connection."""
+    """The result of `gradients` for an x that no y depends on."""
 
     NONE = "none"
     ZERO = "zero"
 
 
 def checked_method(method: int | None) -> int:
-    """The method, None being the default.
+    """The method, or the default for None.
 
     Raises:
         GraphValueError: there is no such method.
@@ -49,7 +49,7 @@ def checked_method(method: int | None) -> int:
 
 
 def aggregate(gradients: Sequence[Gradient], method: int) -> Gradient | None:
-    """The sum; slices stay slices unless a dense gradient is among them."""
+    """The sum; the result is IndexedSlices if all gradients are."""
     if len(gradients) < 2:
         return gradients[0] if gradients else None
     slices = [gradient for gradient in gradients if isinstance(gradient, IndexedSlices)]
@@ -68,7 +68,7 @@ def _sum(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _joined(slices: Sequence[IndexedSlices]) -> IndexedSlices:
-    """The slices of all, one behind the other: repeated rows add up wherever slices are used."""
+    """The concatenation of all slices: consumers of IndexedSlices add repeated rows."""
     indices = [part.indices for part in slices]
     if len({part.dtype.base_dtype for part in indices}) > 1:
         indices = [apply_op("Cast", part, DstT=dtypes.int64) for part in indices]

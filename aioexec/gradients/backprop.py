@@ -30,23 +30,23 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """The derivatives of the sum of `ys` by each of `xs`.
+    """The derivatives of the sum of `ys` with respect to each of `xs`.
 
     Args:
         ys, xs: a tensor or variable, or a list of them.
-        grad_ys: the gradient by each of `ys`, ones by default.
-        colocate_gradients_with_ops: put the new nodes on the devices of those they belong to.
-        gate_gradients: let the gradients by a node's inputs be used only when all of them are there.
+        grad_ys: the gradient with respect to each of `ys`, ones by default.
+        colocate_gradients_with_ops: place the new nodes on the devices of the differentiated ones.
+        gate_gradients: make the gradients of a node's inputs available only when all of them are computed.
         aggregation_method: see AggregationMethod.
         stop_gradients: tensors that count as constants.
-        unconnected_gradients: what to return for an x that no y depends on: None, or zeros.
+        unconnected_gradients: the result for an x that no y depends on: None, or zeros.
 
     Returns:
         A Tensor, IndexedSlices or None for each x.
 
     Raises:
-        GraphTypeError, GraphValueError: arguments that do not fit.
-        LookupError: an op on the way must not be differentiated.
+        GraphTypeError, GraphValueError: invalid arguments.
+        LookupError: an op on a path from xs to ys has no gradient.
     """
     method, unconnected = checked_method(aggregation_method), UnconnectedGradients(unconnected_gradients)
     ys, xs = _as_list(ys), _as_list(xs)
@@ -75,7 +75,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _differentiated(x: Any) -> Tensor:
-    """The tensor whose gradient is meant: of a variable its handle or reference."""
+    """The tensor to differentiate by: for a variable its handle or reference."""
     if isinstance(x, IndexedSlices):
         return x.values
     handle = getattr(x, "handle", None)
@@ -83,7 +83,7 @@ def _differentiated(x: Any) -> Tensor:
 
 
 def _seeds(ys: Sequence[Tensor], given: list[Any]) -> list[Gradient | None]:
-    """The gradient by each y, None where nothing can flow back from it."""
+    """The gradient with respect to each y, None if it is not differentiable."""
     if given and len(given) != len(ys):
         raise GraphValueError(f"gradients: expected {len(ys)} grad_ys, one for each of ys, got {len(given)}")
     return [

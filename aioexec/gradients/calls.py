@@ -1,4 +1,4 @@
-"""Gradients of calls of functions, where a function says what its own is; and SymbolicGradient, which asks for one by name."""
+"""Gradients of function calls by the function's own rule or gradient function, and the op SymbolicGradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aioexec.ops.functions.call_ops import check_body
 
 
 def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:
-    """The gradient rule of calls: what the function says, else what its body comes to; zeros where that is nothing."""
+    """The gradient rule of calls: the function's own rule or gradient function, otherwise the gradient of its body."""
     called: NameAttrList = op.attrs.get("f") or NameAttrList(op.type, op.attrs)
     function = op.graph.functions.function(called.name)
     if function.gradient_rule is not None:
@@ -40,10 +40,10 @@ def _dense(output: Tensor, gradient: Any) -> Tensor:
 
 
 def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:
-    """What a SymbolicGradient stands for: the body anew and back through it; zeros where an input has no gradient.
+    """The body of a SymbolicGradient: a copy of the function's body and its gradient; zeros for inputs without a gradient.
 
     Raises:
-        UnimplementedError: something in the body has no gradient.
+        UnimplementedError: an op in the body has no gradient.
         InvalidArgumentError: the operation has other inputs or outputs.
     """
     called: NameAttrList = op.attrs["f"]
@@ -65,7 +65,7 @@ _SYMBOLIC = "symbolic gradient"
 
 
 def _differentiated(body: FuncGraph) -> FuncGraph:
-    """A copy of a body with inputs for the gradients of its outputs, which returns those of its inputs."""
+    """A copy of a body with additional inputs for the gradients of its outputs, which returns those of its inputs."""
     made = FuncGraph(f"{body.name}_gradient", functions=body.functions.copy())
     replacements = {
         tensor: made.add_input(tensor.dtype, tensor.dims, tensor.op.name, variable_dims(tensor))

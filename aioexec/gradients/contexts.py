@@ -1,9 +1,12 @@
-"""The loops and branches that gradients are computed in.
+"""The control-flow contexts in which gradients are computed: backward loops, and branches.
 
-A gradient rule is written as if the forward tensors were there. In a backward loop they are not: what the rule names is a
-tensor of the forward loop, and what the node it makes must get is the value of that tensor in the iteration that is gone
-backward through. Contexts see every node before it is made; so here they put the one for the other: a constant anew, what
-does not change in the loop brought in from outside, anything else popped from a list that the forward loop fills.
+A gradient rule uses tensors of the forward graph. In a backward loop these are not available: a rule refers to a tensor of the
+forward loop, and the node it makes needs the value of that tensor in the corresponding forward iteration. A context sees every
+node before it is made, and replaces such an input:
+
+- a small constant by a copy of it in the backward loop;
+- a loop invariant by a constant Enter from outside;
+- any other tensor by a pop from a list that the forward loop fills.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _SMALL: Final = 64  # elements
 
 @contextlib.contextmanager
 def entered(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[None]:
-    """Make nodes in a context, wherever the graph is."""
+    """Make nodes of the block in a context, regardless of the graph's current one."""
     before = graph._get_control_flow_context()
     graph._set_control_flow_context(context)
     try:
@@ -48,10 +51,10 @@ def entered(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[No
 
 
 class Contexts:
-    """The context for each place of the forward graph.
+    """The context for the gradients of each place of the forward graph.
 
-    Constant: the structure, the context gradients were asked for in. Growing: `loops`, the backward loop of each frame that is
-    differentiated; `_branches`, for each place in a conditional.
+    Constant: the structure, the context in which gradients were requested. Growing: `loops`, the backward loop of each
+    differentiated frame; `_branches`, for each place in a conditional.
     """
 
     def __init__(self, graph: BaseGraph) -> None:
@@ -62,7 +65,7 @@ class Contexts:
         self._branches: dict[Place, BranchContext] = {}
 
     def context(self, place: Place) -> ControlFlowContext | None:
-        """Where the gradients of what is at a place of the forward graph are computed."""
+        """The context of the gradients of nodes at a place of the forward graph."""
         if not place.guards:
             return self.loops.get(place.frame, self._base)
         if place not in self._branches:
@@ -78,13 +81,13 @@ class Contexts:
         return entered(self._graph, self.context(place))
 
     def note(self, tensor: Tensor, place: Place) -> None:
-        """Say that a tensor made for a place of the forward graph is there when that is."""
+        """Record that a tensor was made for a place of the forward graph, so that it is alive when that place is."""
         context = self.context(place)
         if isinstance(context, BranchContext):
             context._add_to_enclosing([tensor])
 
     def value(self, tensor: Tensor, place: Place) -> Tensor | None:
-        """What stands for a forward tensor of a place or of a branch in it; None if it is from outside of it."""
+        """The replacement of a forward tensor at a place or in a branch of it; None if it is from outside."""
         found = self.structure.behind(tensor)
         if found.frame is not place.frame or not set(found.guards) >= set(place.guards):
             return None
@@ -92,7 +95,7 @@ class Contexts:
         return tensor if loop is None else loop.value(tensor)
 
     def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        """The shape of a forward tensor, without the tensor: it is computed in the forward loop."""
+        """For an op on shapes, such as Shape: its value, computed in the forward loop, so that the tensor is not saved."""
         if not row.shape_only or len(inputs) != 1:
             return None
         tensor = shape_source(inputs[0])
@@ -107,7 +110,7 @@ class Contexts:
 
 
 def shape_source(tensor: Tensor) -> Tensor:
-    """A tensor of the same shape, further up."""
+    """The furthest ancestor of equal shape, through Identities and Switches."""
     while True:
         tensor = origin(tensor)
         if tensor.op.row.role is not Role.SWITCH:
@@ -116,7 +119,7 @@ def shape_source(tensor: Tensor) -> Tensor:
 
 
 class BranchContext(CondContext):
-    """The branch in which the gradients of a branch are computed; its pivot is made when it is asked for."""
+    """The branch in which the gradients of a branch are computed; its pivot is made on access."""
 
     replaces_foreign = True
 
@@ -142,7 +145,7 @@ class BranchContext(CondContext):
 
     def _inside(self, val: Tensor) -> Tensor | None:
         if is_small_constant(val) and self._place.frame in self._contexts.loops:
-            return _again(val, self)
+            return _copy_constant(val, self)
         return self._contexts.value(val, self._place)
 
     def _stand_in(self, val: Tensor, inside: Tensor) -> None:
@@ -152,7 +155,7 @@ class BranchContext(CondContext):
             self._external_values[val] = inside
 
     def switched(self, val: Tensor) -> Tensor:
-        """What comes into the branch of a value around it."""
+        """The output of a Switch that brings an outer value into the branch."""
         return super().AddValue(val)
 
     def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
@@ -160,22 +163,22 @@ class BranchContext(CondContext):
 
 
 def is_small_constant(val: Tensor) -> bool:
-    """Whether a tensor is rather made again than brought in: then rules and planning see its value."""
+    """Whether a tensor is copied rather than brought in, so that rules and planning know its value."""
     return val.op.row.role is Role.CONSTANT and val.op.attrs["value"].size <= _SMALL
 
 
-def _again(val: Tensor, context: ControlFlowContext) -> Tensor:
-    """A constant of the forward graph, once more in a context."""
+def _copy_constant(val: Tensor, context: ControlFlowContext) -> Tensor:
+    """A copy of a forward constant in a context."""
     with entered(val.graph, context):
         op = val.graph.create_op("Const", [], attrs={key: val.op.attrs[key] for key in ("value", "dtype")})
     return op.outputs[0]
 
 
 class BackwardLoop(WhileContext):
-    """The loop that goes backward through the iterations of a forward loop.
+    """The loop that runs the iterations of a forward loop in reverse.
 
-    Its first variable is the counter of the forward loop, on its way back. Growing: `_popped`, what the forward tensors were
-    in the iteration, by the tensor they are copies of.
+    Its first variable counts down the iterations of the forward loop. Growing: `_popped`, from a forward tensor to its value in
+    the corresponding iteration.
     """
 
     replaces_foreign = True
@@ -198,7 +201,7 @@ class BackwardLoop(WhileContext):
         return self.forward.frame.context
 
     def count_back(self) -> None:
-        """Run as often as the forward loop ran."""
+        """Make the counter and the condition: as many iterations as the forward loop had."""
         counter = self.forward.counter
         first, last = counter.enter.inputs[0], self.forward.exit(counter)
         merge = self._entered_variable(last, ())
@@ -215,14 +218,14 @@ class BackwardLoop(WhileContext):
         self.add_back_edge(merge, here)
 
     def carry(self, value: Tensor, dims: Dims) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One more variable: its Merge, and (what leaves the loop, what goes into the body)."""
+        """Add a variable; returns its Merge, and (exit value, body value)."""
         merge = self._entered_variable(value, dims)
         assert self._pivot is not None
         out, into = self._graph.create_op("Switch", [merge, self._pivot]).outputs
         return merge, (out, into)
 
     def left(self, out: Tensor) -> Tensor:
-        """A variable after the loop."""
+        """The value of a variable after the loop."""
         with entered(self._graph, self):
             (tensor,) = self.leave([(out, out)])[-1:]
         return tensor
@@ -232,7 +235,7 @@ class BackwardLoop(WhileContext):
         enter.set_shape(TensorShape(dims))
         return self._graph.create_op("Merge", [enter, enter], name="Merge").outputs[0]
 
-    # What stands for tensors of the forward loop
+    # Replacements of tensors of the forward loop
 
     def AddValue(self, val: Tensor) -> Tensor:
         if val in self._values or val.op._control_flow_context is self:
@@ -246,7 +249,7 @@ class BackwardLoop(WhileContext):
         return origin(tensor) in self._popped
 
     def value(self, tensor: Tensor) -> Tensor:
-        """What a tensor of the forward loop was in the iteration, where that was there."""
+        """The value of a forward tensor in the corresponding iteration, valid if it was alive there."""
         source = origin(tensor)
         if source not in self._popped:
             self._popped[source] = self._find(source)
@@ -255,7 +258,7 @@ class BackwardLoop(WhileContext):
     def _find(self, tensor: Tensor) -> Tensor:
         op = tensor.op
         if op.row.role is Role.CONSTANT:
-            return _again(tensor, self)
+            return _copy_constant(tensor, self)
         if is_constant_enter(op):
             return self.AddValue(op.inputs[0])
         for variable in self.forward.variables:
@@ -268,7 +271,7 @@ class BackwardLoop(WhileContext):
         return self._pop(tensor)
 
     def _pop(self, tensor: Tensor) -> Tensor:
-        """Pop what a tensor was from the list the forward loop has filled, in the branches in which that was there."""
+        """Pop the value of a tensor from the list filled by the forward loop, in the branches in which it was alive."""
         dtype, graph = tensor.dtype.base_dtype, self._graph
         place = self._contexts.structure.behind(tensor)
         with graph.name_scope("restored"), entered(graph, self), graph.device(tensor.device or None):

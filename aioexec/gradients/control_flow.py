@@ -1,9 +1,9 @@
 """Gradients of conditionals and loops.
 
 The gradient of a Switch is a Merge of the gradients of both sides, with zeros for a side that has none; that of a Merge is a
-Switch by the same predicate. The gradient of a loop is a loop that runs as often. Its variables are the gradients by those of
-the loop, each on its way from the gradient by what the variable is at the end to that by what it was at first; the gradient by
-what is the same in all iterations is summed over them.
+Switch on the same predicate. The gradient of a loop is a loop with the same number of iterations. Its variables are the
+gradients of the loop variables: each starts as the gradient of the variable's final value and ends as that of its initial
+value. Gradients of loop invariants are summed over the iterations.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROLES: Final = (Role.SWITCH, Role.MERGE, Role.ENTER, Role.EXIT, Role.NEXT_ITERAT
 
 
 class Walk(Protocol):
-    """What is used here of `walk.Walk`; see there."""
+    """The interface of `walk.Walk` used here."""
 
     contexts: Contexts | None
     live: set[Tensor]
@@ -62,7 +62,7 @@ class Walk(Protocol):
 
 
 def open_frames(structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> set[Frame]:
-    """The loops that all gradients are asked for in.
+    """The loops that contain all of `ys` and `xs`; these are not differentiated.
 
     Raises:
         GraphValueError: an x is in another loop.
@@ -81,7 +81,7 @@ def open_frames(structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor]
 
 
 def differentiate(walk: Walk, op: Operation) -> None:
-    """Hand gradients on through a node of control flow; what belongs to a loop as a whole is left to `differentiate_loop`."""
+    """Propagate gradients through a control-flow node; loops as a whole are left to `differentiate_loop`."""
     assert walk.contexts is not None
     if is_loop_switch(op):
         walk.add(op.inputs[0], walk.total(op.outputs[1]))
@@ -94,11 +94,11 @@ def differentiate(walk: Walk, op: Operation) -> None:
     elif op.row.role is Role.MERGE:
         walk.add(op.inputs[0], walk.total(op.outputs[0]))
     elif op.row.role is Role.ENTER:
-        _leave_open_loop(walk, op)
+        _differentiate_enter(walk, op)
 
 
-def _leave_open_loop(walk: Walk, op: Operation) -> None:
-    """Gradients taken in the body of a loop, by what is outside of it."""
+def _differentiate_enter(walk: Walk, op: Operation) -> None:
+    """The gradient with respect to an input of a loop within whose body gradients are computed."""
     gradient = walk.total(op.outputs[0])
     if gradient is not None and not is_constant_enter(op):
         raise GraphValueError(
@@ -135,7 +135,7 @@ def _differentiate_merge(walk: Walk, contexts: Contexts, op: Operation) -> None:
 
 
 def _differentiate_switch(walk: Walk, contexts: Contexts, op: Operation) -> None:
-    """The gradient by what all Switches part by the same predicate, of which this one stands for all."""
+    """The gradient of the input of all Switches of the same tensor and predicate, which this one represents."""
     arrived = []
     for side in (0, 1):
         together = [tensor for tensor in _parted_alike(op, side) if tensor in walk.collected]
@@ -169,7 +169,7 @@ def _pieces(gradient: Gradient) -> list[Tensor]:
 
 
 def zeros_for(tensor: Tensor, gradient: Gradient | None = None) -> Gradient:
-    """No gradient by a tensor, in the form of `gradient`."""
+    """Zeros of the shape of a tensor, in the form of `gradient`."""
     dtype = tensor.dtype.base_dtype
     if dtype == dtypes.variant:
         return apply_op("ZerosLike", tensor)
@@ -223,7 +223,7 @@ def differentiate_loop(walk: Walk, frame: Frame) -> None:
         backward = BackwardLoop(contexts, forward)
         with entered(graph, backward):
             backward.count_back()
-            finishing = _go_back(walk, backward, carried, firsts)
+            finishing = _build_backward(walk, backward, carried, firsts)
         for variable in active:
             if variable.is_unchanged:
                 walk.add(variable.enter.inputs[0], arrived[variable])
@@ -234,10 +234,10 @@ def differentiate_loop(walk: Walk, frame: Frame) -> None:
             walk.add(tensor, gradient)
 
 
-def _go_back(
+def _build_backward(
     walk: Walk, backward: BackwardLoop, carried: Sequence[LoopVariable], firsts: Sequence[Tensor]
 ) -> list[tuple[Tensor, Callable[[], Gradient]]]:
-    """Build the backward loop; the tensors that enter the forward loop, and what gives the gradient by each of them."""
+    """Build the backward loop; returns pairs (a tensor that enters the forward loop, a function that returns its gradient)."""
     forward = backward.forward
     found: list[tuple[Tensor, Callable[[], Gradient]]] = []
     variables = [
@@ -258,7 +258,7 @@ def _go_back(
 
 
 def _invariants(forward: ForwardLoop) -> Iterator[tuple[Operation, Tensor]]:
-    """What leads into a loop and is the same in each iteration, and what it is inside."""
+    """The Enters of loop invariants, and their tensors inside the loop."""
     for enter in forward.frame.enters:
         if is_constant_enter(enter):
             yield enter, enter.outputs[0]
@@ -268,10 +268,10 @@ def _invariants(forward: ForwardLoop) -> Iterator[tuple[Operation, Tensor]]:
 
 
 def summed(backward: BackwardLoop, tensor: Tensor, gradient: Gradient) -> Callable[[], Gradient]:
-    """Sum a gradient over the iterations of a backward loop; slices are put one behind the other.
+    """Sum a gradient over the iterations of a backward loop; slices are concatenated.
 
     Args:
-        tensor: what the gradient is by, outside of the loop.
+        tensor: the tensor outside of the loop that the gradient is of.
     """
     if isinstance(gradient, IndexedSlices):
         return _joined(backward, tensor, gradient)

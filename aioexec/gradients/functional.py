@@ -1,13 +1,13 @@
-"""Gradients of what stands for bodies: calls of functions, and conditionals and loops whose branches are functions.
+"""Gradients of operations with bodies: function calls, and conditionals and loops whose branches are functions.
 
-A conditional or loop is first seen as a call of one body, in which it is built of switches, merges and frames around calls of
-its functions. Then there is one case. A copy of the body is differentiated where it is, and what comes out is parted: the
-*forward* body, which returns besides its outputs the values the gradient needs, and the *backward* body, which computes the
-gradients from these. The operation becomes a call of the forward body; so nothing is computed twice, and what is random is
-drawn once.
+1. A conditional or loop is converted to a call of one body, in which Switch, Merge and Enter nodes surround calls of its
+   functions.
+2. A copy of the body is differentiated, and split into the *forward* body, which returns the original outputs and the values
+   that the gradient needs, and the *backward* body, which computes the gradients from these.
+3. The operation becomes a call of the forward body; so nothing is computed twice, and random ops run once.
 
-What passes from one body to the other must be there whatever branches were taken: for a value in a branch that was not, a
-stand-in is handed over, and is not used.
+A value passed from the forward to the backward body must be alive whatever branches are taken: a value of a branch is merged
+with a dummy, which the backward body does not use.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from aioexec.shapes import Dims, TensorShape
 
 def gradient_of_bodies(op: Operation, *output_gradients: Any) -> list[Tensor | None]:
     """The gradient rule of calls, and of functional conditionals and loops."""
-    body = _as_one_body(op)
+    body = _single_body(op)
     arrived = [None if each is None else convert_to_tensor(each) for each in output_gradients]
-    parts = _Parting(body, [gradient is not None for gradient in arrived[: len(body.outputs)]]).parts()
-    _become_call(op, parts)
+    parts = _Splitting(body, [gradient is not None for gradient in arrived[: len(body.outputs)]]).parts()
+    _convert_to_call(op, parts)
     found: list[Tensor | None] = [None] * len(op.inputs)
     if not parts.places:
         return found
-    handed = [(op.inputs if each.is_input else op.outputs)[each.place] for each in parts.handed]
-    given = [*(gradient for gradient in arrived if gradient is not None), *handed]
+    passed = [(op.inputs if each.is_input else op.outputs)[each.place] for each in parts.passed]
+    given = [*(gradient for gradient in arrived if gradient is not None), *passed]
     called = _add_function(get_default_graph(), parts.backward)
     types = [tensor.dtype.base_dtype for tensor in parts.backward.outputs]
     results = get_default_graph().create_op(_call_type(op), given, attrs={"f": called, "Tout": types}).outputs
@@ -59,15 +59,15 @@ def gradient_of_bodies(op: Operation, *output_gradients: Any) -> list[Tensor | N
     return found
 
 
-# One body for all
+# Conversion to one body
 
 
 def _call_type(op: Operation) -> str:
     return "StatefulPartitionedCall" if op.row.is_stateful else "PartitionedCall"
 
 
-def _as_one_body(op: Operation) -> FuncGraph:
-    """What an operation does, as a body of its inputs."""
+def _single_body(op: Operation) -> FuncGraph:
+    """A body that computes an operation's outputs from its inputs."""
     assert op.row.bodies is not None
     bodies: Sequence[FuncGraph] = op.row.bodies(op)
     if op.row.role is Role.CALL:
@@ -134,12 +134,12 @@ def _built_while(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncG
 _BUILDERS = {Role.IF: _built_if, Role.CASE: _built_case, Role.WHILE: _built_while}
 
 
-# Parting
+# Splitting
 
 
 @dataclass(frozen=True, slots=True)
-class _Handed:
-    """A value that the backward body is given: an input of the forward body, or one of its outputs."""
+class _Passed:
+    """A value passed to the backward body: an input of the forward body, or one of its outputs."""
 
     is_input: bool
     place: int
@@ -147,27 +147,27 @@ class _Handed:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a body becomes.
+    """The result of splitting a body.
 
     Attributes:
-        forward: the body, with more outputs.
-        added: their shapes, as far as those are known whatever branches are taken.
-        backward: from the gradients that have arrived and what is handed over to gradients of inputs.
-        handed: what is handed over.
-        places: the inputs there are gradients of.
+        forward: the body, with additional outputs.
+        added: their shapes, as far as they do not depend on the branches taken.
+        backward: from the gradients of outputs and the values passed to gradients of inputs.
+        passed: the values passed.
+        places: the indices of the inputs with gradients.
     """
 
     forward: FuncGraph
     added: list[Dims]
     backward: FuncGraph
-    handed: list[_Handed]
+    passed: list[_Passed]
     places: list[int]
 
 
-class _Parting:
-    """Differentiates a copy of a body and parts it.
+class _Splitting:
+    """Differentiates a copy of a body and splits it.
 
-    Constant: the copy with its inputs and outputs; which of its operations compute gradients. Growing: what is handed over.
+    Constant: the copy with its inputs and outputs; the operations of it that compute gradients. Growing: the values to pass.
     """
 
     def __init__(self, body: FuncGraph, arrived: Sequence[bool]) -> None:
@@ -176,7 +176,7 @@ class _Parting:
         self._inputs, self._outputs, copies = copied(body, self._whole)
         self._controls = [copies[op] for op in body.control_outputs]
         self._arrived: list[Tensor] = []
-        self._handed: dict[Tensor, _Handed] = {}
+        self._passed: dict[Tensor, _Passed] = {}
         self._added: list[Tensor] = []
         count = self._whole.version
         self._results = self._differentiate(arrived)
@@ -209,14 +209,14 @@ class _Parting:
             used = [tensor for op in self._backward for tensor in op.inputs if tensor.op not in mine]
             results = [self._results[place] for place in places]
             for tensor in (*used, *(each for each in results if each.op not in mine)):
-                self._hand_over(tensor, backward, replacements)
+                self._pass_value(tensor, backward, replacements)
             copy_operations(
                 [op for op in self._backward if op.row.role is not Role.PLACEHOLDER], backward, replacements
             )
         backward.outputs = [replacements[result] for result in results]
         forward = self._forward(mine)
         return _Parts(
-            forward, [self._dims(t) for t in self._added], backward, list(self._handed.values()), places
+            forward, [self._dims(t) for t in self._added], backward, list(self._passed.values()), places
         )
 
     def _guards(self, tensor: Tensor) -> tuple[Guard, ...]:
@@ -225,19 +225,19 @@ class _Parting:
     def _dims(self, tensor: Tensor) -> Dims:
         return tensor.dims if not self._guards(tensor) or shapes.is_fully_defined(tensor.dims) else None
 
-    def _hand_over(self, tensor: Tensor, backward: FuncGraph, replacements: dict[Tensor, Tensor]) -> None:
-        """Give the backward body a value of the forward body; dead there where it is dead here."""
+    def _pass_value(self, tensor: Tensor, backward: FuncGraph, replacements: dict[Tensor, Tensor]) -> None:
+        """Pass a value of the forward body to the backward body; it is dead there if it is dead in the forward body."""
         if tensor in replacements:
             return
         guards = self._guards(tensor)
         for pred, _ in guards:
-            self._hand_over(pred, backward, replacements)
+            self._pass_value(pred, backward, replacements)
         if tensor in self._inputs:
-            self._handed[tensor] = _Handed(True, self._inputs.index(tensor))
+            self._passed[tensor] = _Passed(True, self._inputs.index(tensor))
         elif tensor in self._outputs:
-            self._handed[tensor] = _Handed(False, self._outputs.index(tensor))
+            self._passed[tensor] = _Passed(False, self._outputs.index(tensor))
         else:
-            self._handed[tensor] = _Handed(False, len(self._outputs) + len(self._added))
+            self._passed[tensor] = _Passed(False, len(self._outputs) + len(self._added))
             self._added.append(tensor)
         given = backward.add_input(tensor.dtype, self._dims(tensor), "saved", variable_dims(tensor))
         for pred, side in guards:
@@ -252,7 +252,9 @@ class _Parting:
         copies = copy_operations(operations, forward, replacements)
         with forward.as_default():
             added = [
-                _always_there(replacements[tensor], [(replacements[p], s) for p, s in self._guards(tensor)])
+                _merged_with_dummy(
+                    replacements[tensor], [(replacements[p], s) for p, s in self._guards(tensor)]
+                )
                 for tensor in self._added
             ]
         forward.outputs = [*(replacements[tensor] for tensor in self._outputs), *added]
@@ -270,18 +272,18 @@ def _inputs_of(inputs: Sequence[Tensor], graph: FuncGraph) -> dict[Tensor, Tenso
 def copied(
     body: FuncGraph, graph: FuncGraph
 ) -> tuple[list[Tensor], list[Tensor], dict[Operation, Operation]]:
-    """Copy a body into an empty one: the inputs and outputs there, and the copy of each operation."""
+    """Copy a body into an empty one; returns the inputs and outputs there, and from each operation to its copy."""
     replacements = _inputs_of(body.inputs, graph)
     inputs = list(replacements.values())
     copies = copy_operations(body.get_operations(), graph, replacements)
     return inputs, [replacements[tensor] for tensor in body.outputs], copies
 
 
-def _always_there(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
-    """A tensor of a branch, or where that is not taken something else of its dtype, and of its shape if that is known."""
+def _merged_with_dummy(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
+    """A tensor of a branch, merged with a dummy of the same dtype, and of its shape if that is known, for the other branch."""
     dims = tensor.dims
     for pred, side in reversed(guards):
-        switched = apply_tuple_op("Switch", _stand_in(tensor), pred)[1 - side]
+        switched = apply_tuple_op("Switch", _dummy(tensor), pred)[1 - side]
         if shapes.is_fully_defined(dims) and tensor.dtype.base_dtype not in _WITHOUT_SHAPE:
             switched = apply_op("Fill", np.array(dims, np.int32), switched)
         tensor = apply_tuple_op("Merge", [tensor, switched][:: 1 - 2 * side])[0]
@@ -291,7 +293,7 @@ def _always_there(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
 _WITHOUT_SHAPE = (dtypes.resource, dtypes.variant)
 
 
-def _stand_in(tensor: Tensor) -> Tensor:
+def _dummy(tensor: Tensor) -> Tensor:
     dtype = tensor.dtype.base_dtype
     if dtype == dtypes.variant:
         return apply_op("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)
@@ -304,7 +306,7 @@ def _stand_in(tensor: Tensor) -> Tensor:
 
 
 def _add_function(graph: BaseGraph, body: FuncGraph) -> NameAttrList:
-    """Put a body into the library under a name of its own."""
+    """Add a body to the library under a unique name."""
     base, count = body.name, 0
     while body.name in graph.functions:
         count += 1
@@ -313,8 +315,8 @@ def _add_function(graph: BaseGraph, body: FuncGraph) -> NameAttrList:
     return NameAttrList(body.name)
 
 
-def _become_call(op: Operation, parts: _Parts) -> None:
-    """Let an operation return what its gradient needs besides what it returned."""
+def _convert_to_call(op: Operation, parts: _Parts) -> None:
+    """Change an operation to a call of the forward body, with its additional outputs."""
     row = registry.lookup(_call_type(op))
     types = [tensor.dtype.base_dtype for tensor in parts.forward.outputs]
     attrs = {key: value for key, value in op.attrs.items() if key.startswith("_")}

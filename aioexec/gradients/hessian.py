@@ -1,4 +1,4 @@
-"""Second derivatives as tensors."""
+"""Second derivatives: `hessians`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
 ) -> list[Tensor]:
-    """The second derivatives of the sum of `ys` by each of `xs` (not across them), in the shape of x twice.
+    """The Hessian of the sum of `ys` with respect to each of `xs` (no mixed ones), of shape x.shape + x.shape.
 
     The arguments are those of `gradients`.
     """

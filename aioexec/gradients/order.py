@@ -1,4 +1,4 @@
-"""The order of a backward walk: everything after all that uses it, a loop being one thing to what is around it."""
+"""The order of a backward walk: reverse topological, where a loop is one unit for the nodes around it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
 Unit = Operation | Frame
-"""What a walk meets: an operation, or a loop as a whole."""
+"""A unit of the walk: an operation, or a loop as a whole."""
 
 Orders = dict[Frame | None, list[Unit]]
-"""The units in each loop, those used last first; under None what is outside of all loops, or in those left open."""
+"""The units of each loop, consumers first; under None those outside of all loops, or in loops that are not differentiated."""
 
 
 def by_index(operations: Iterable[Operation]) -> Orders:
-    """The order where there are no loops: an operation has a higher index than those it uses."""
+    """The order of a graph without loops: by decreasing index, since an operation has a higher index than its inputs."""
     return {None: [*sorted(operations, key=_index, reverse=True)]}
 
 
 def by_structure(
-    operations: Iterable[Operation], live: set[Tensor], structure: Structure, left_open: set[Frame]
+    operations: Iterable[Operation], live: set[Tensor], structure: Structure, undifferentiated: set[Frame]
 ) -> Orders:
-    """The order in each loop.
+    """The order within each loop.
 
     Args:
-        live: the tensors gradients go through.
-        left_open: loops which all that is differentiated is in.
+        live: the tensors that gradients propagate through.
+        undifferentiated: the loops that are not differentiated, since they contain all xs and ys.
 
     Raises:
         GraphValueError: there is none.
     """
     levels: dict[Frame | None, _Level] = {}
     switches = _CanonicalSwitches()
-    chains = {op: _chain(op, structure, left_open, switches) for op in sorted(operations, key=_index)}
+    chains = {op: _chain(op, structure, undifferentiated, switches) for op in sorted(operations, key=_index)}
     for op, chain in chains.items():
         for frame, unit in chain:
             levels.setdefault(frame, _Level()).add(unit, op.index)
@@ -54,16 +54,16 @@ def _index(op: Operation) -> int:
 
 
 def _chain(
-    op: Operation, structure: Structure, left_open: set[Frame], switches: _CanonicalSwitches
+    op: Operation, structure: Structure, undifferentiated: set[Frame], switches: _CanonicalSwitches
 ) -> _Chain:
-    """The unit an operation belongs to on each level, the outermost first."""
-    closed = [frame for frame in structure.home(op).around() if frame not in left_open][::-1]
+    """The unit that an operation belongs to on each level, the outermost first."""
+    closed = [frame for frame in structure.home(op).around() if frame not in undifferentiated][::-1]
     levels: list[Frame | None] = [None, *closed]
-    return list(zip(levels, [*closed, switches.instead_of(op)], strict=True))
+    return list(zip(levels, [*closed, switches.canonical(op)], strict=True))
 
 
 def _connect(levels: dict[Frame | None, _Level], user: _Chain, used: _Chain) -> None:
-    """Note on the level where they part that one unit uses another."""
+    """Record that one unit uses another, on the level where their chains diverge."""
     for (frame, first), (_, second) in zip(user, used, strict=False):
         if first is not second:
             levels.setdefault(frame, _Level()).connect(first, second)
@@ -71,12 +71,12 @@ def _connect(levels: dict[Frame | None, _Level], user: _Chain, used: _Chain) -> 
 
 
 class _CanonicalSwitches:
-    """One Switch for all that part the same tensor by the same predicate, so that their gradients meet in one Merge."""
+    """One Switch for all of the same tensor and predicate, so that their gradients meet in one Merge."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[Tensor, Tensor], Operation] = {}
 
-    def instead_of(self, op: Operation) -> Operation:
+    def canonical(self, op: Operation) -> Operation:
         if op.row.role is not Role.SWITCH or is_loop_switch(op):
             return op
         return self._first.setdefault((op.inputs[0], predicate(op)), op)
@@ -103,7 +103,7 @@ class _Level:
             self._used_by[used] += 1
 
     def in_order(self) -> list[Unit]:
-        """Every unit after those that use it, otherwise the last made first."""
+        """Every unit after its users, ties by decreasing index."""
         ready = [unit for unit, count in self._used_by.items() if count == 0]
         heap = [(-self._indexes[unit], place) for place, unit in enumerate(ready)]
         heapq.heapify(heap)

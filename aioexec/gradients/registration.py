@@ -1,7 +1,7 @@
-"""Gradient rules by name: what a program says of the gradients of its own nodes.
+"""Gradient rules registered by name, for nodes of a program.
 
-An op's rule stands in its row. A program may register further rules by name, and have nodes use them: within
-`graph.gradient_override_map`, or for the whole of what a function computes, by `custom_gradient`.
+The default rule of an op is in its row. A program may register further rules by name, and assign them to nodes: within
+`graph.gradient_override_map`, or for a whole function, by `custom_gradient`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _numbers: Final = itertools.count()
 
 
 class RegisterGradient:
-    """Decorates the gradient rule of a name: `rule(op, *gradients of the outputs)` to a gradient for each input, or one.
+    """Registers a gradient rule under a name: `rule(op, *output gradients)` returns a gradient for each input, or a single one.
 
     @RegisterGradient("Clipped")
     def clipped(op, dy):
@@ -46,7 +46,7 @@ class RegisterGradient:
 
 
 def NotDifferentiable(op_type: str) -> None:
-    """Say that nodes using the rule of this name have no gradient."""
+    """Declare that nodes that use the rule of this name have no gradient."""
     if not isinstance(op_type, str):
         raise GraphTypeError(f"op_type must be a string, got {op_type!r}")
     _register(op_type, NOT_DIFFERENTIABLE)
@@ -62,7 +62,7 @@ def _register(name: str, rule: Rule) -> None:
 
 
 def rule_of(op: Operation) -> Rule:
-    """The gradient rule of an operation: that of the name it was given, else of its op.
+    """The gradient rule of an operation: that of its attribute `_gradient_op_type`, else that of its op.
 
     Raises:
         LookupError: there is no rule of that name.
@@ -79,10 +79,10 @@ def rule_of(op: Operation) -> Rule:
 
 
 def get_gradient_function(op: Operation) -> GradientRule | None:
-    """The gradient rule of an operation; None if it has no gradient.
+    """The gradient rule of an operation; None if it is not differentiable.
 
     Raises:
-        LookupError: it should have one, and has none.
+        LookupError: no rule is defined for it.
     """
     rule = rule_of(op)
     if rule is undefined_gradient:
@@ -91,10 +91,10 @@ def get_gradient_function(op: Operation) -> GradientRule | None:
 
 
 def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Decorates a function that returns (its result, a function of the gradients of the result to those of the arguments).
+    """Decorates a function that returns (result, function from the gradients of the result to those of the arguments).
 
     Raises:
-        GraphValueError: (in a call) another number of gradients than arguments.
+        GraphValueError: (in a call) the number of gradients is not that of the arguments.
     """
     if f is None:
         return custom_gradient

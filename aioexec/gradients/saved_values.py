@@ -1,10 +1,10 @@
-"""What the gradient of a loop adds to the loop: a count of its iterations, and lists of what its iterations computed.
+"""The additions of a gradient to the forward loop: an iteration counter, and lists of values computed in its iterations.
 
-A backward loop runs over the iterations of the forward loop from the last to the first, and needs what they computed. So each
-such tensor is pushed to a list which is one more variable of the forward loop. In a branch the list goes through the branch,
-so that it has an element only for the iterations in which the tensor was there. The loop as it was stays as it was.
+A backward loop runs the iterations of the forward loop in reverse and needs values they computed. Each such tensor is pushed to
+a list, which is an additional variable of the forward loop. In a branch, the list passes through the branch, so that it has
+elements only for the iterations in which the tensor was alive. Existing nodes of the loop are not changed.
 
-All this is dataflow: the gradient of a push is a pop and the other way round, which is how gradients of gradients come about.
+All of this is dataflow: the gradient of a push is a pop and vice versa, so higher-order gradients need no further code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from aioexec.graph.node import Operation, Tensor
 
 
 def element_shape(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The shape of a tensor as the operand of a list op, -1 for what is not known: of handles nothing is."""
+    """The shape of a tensor as the operand of a list op, -1 where unknown; unknown for handles."""
     dims = None if tensor.dtype.base_dtype == dtypes.resource else tensor.dims
     return np.array(-1 if dims is None else [-1 if dim is None else dim for dim in dims], np.int32)
 
@@ -41,7 +41,7 @@ def element_shape(tensor: Tensor) -> np.ndarray[Any, Any]:
 class ForwardLoop:
     """A loop that is differentiated.
 
-    Constant: its frame and variables, the condition. Growing: `_lists`, the list after the loop of each saved tensor.
+    Constant: its frame and variables, the condition. Growing: `_lists`, from each saved tensor to its list after the loop.
     Nodes are added by their place in the structure of the graph, whether the loop was built here or imported.
     """
 
@@ -58,25 +58,25 @@ class ForwardLoop:
 
     @functools.cached_property
     def counter(self) -> LoopVariable:
-        """A variable that goes up by one with each iteration; added if the loop has none."""
+        """A variable that is incremented by one in each iteration; added if the loop has none."""
         return counting_variable(self.variables) or self._added_counter()
 
     def exit(self, variable: LoopVariable) -> Tensor:
-        """What a variable is after the loop."""
+        """The value of a variable after the loop."""
         exits = variable.exits
         if exits:
             return exits[0]
         return self._left(self._parted(variable.value)[0])
 
     def saved(self, tensor: Tensor) -> Tensor:
-        """The list, after the loop, of what a tensor was in each iteration (in which it was there)."""
+        """The list, after the loop, of a tensor's values in the iterations in which it was alive."""
         if tensor not in self._lists:
             with self._graph.name_scope("saved"), self._graph.device(None):
                 self._lists[tensor] = self._save(tensor)
         return self._lists[tensor]
 
     def computed(self, op_type: str, tensor: Tensor, attrs: dict[str, Any]) -> Tensor:
-        """An op applied to a tensor of the loop, where that is."""
+        """The output of an op applied to a tensor of the loop, at that tensor's place."""
         return self._node(op_type, [tensor], attrs, device=tensor.device).outputs[0]
 
     def _save(self, tensor: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ class ForwardLoop:
         return LoopVariable(merge.inputs[0].op, merge, following)
 
     def _new_variable(self, value: Tensor, device: str) -> tuple[Operation, Tensor, Tensor]:
-        """One more variable of the loop: its Merge, what leaves the loop, and what goes into the body."""
+        """Add a variable to the loop; returns its Merge, its exit value and its body value."""
         attrs = {
             "frame_name": self.frame.name,
             "is_constant": False,
@@ -139,7 +139,7 @@ class ForwardLoop:
         return self._outside("Const", [], {"value": value, "dtype": dtypes.as_dtype(value.dtype)}).outputs[0]
 
     def _outside(self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Operation:
-        """A node beside the loop, which runs if the loop does."""
+        """A node outside the loop that runs if the loop does."""
         context = self.frame.context
         outer = None if context is None else context.outer_context
         op = self._add(op_type, inputs, attrs, () if inputs else self._waiting_for(), "")

@@ -1,8 +1,8 @@
 """The place of a node: its loop, and its branches of conditionals, derived from the edges alone.
 
-A gradient must be computed where its forward node is: as often, and only when that one runs. The contexts a graph was built
-in would say so, but a graph that was imported has none. The edges say it too: an Enter leads into a frame, an Exit out of it,
-an output of a Switch is there on one side of its predicate only, and a Merge of both sides is there again on both.
+A gradient must be computed at the place of its forward node: in the same loop, and in the same branches. The contexts in which
+a graph was built contain that, but an imported graph may have none. The edges imply it too: an Enter leads into a frame, an
+Exit out of it, an output of a Switch is alive on one side of its predicate only, and a Merge of both sides is alive on both.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.static_values import constant_value
 
 Guard = tuple[Tensor, int]
-"""A predicate, and the side of it on which something is there: 1 when it holds."""
+"""A predicate, and the side on which a value is alive: 1 if the predicate is true."""
 
 
 @dataclass(eq=False)
 class Frame:
-    """A loop; the outermost frame, which is none, has no parent.
+    """A loop; the outermost frame has no parent and is no loop.
 
-    `enters`: the operations that lead into it. `guards`: the branches the loop stands in, within the parent.
+    `enters`: the operations that lead into it. `guards`: the branches of the parent frame that contain the loop.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Frame:
     guards: tuple[Guard, ...] = ()
 
     def around(self) -> Iterator[Frame]:
-        """This frame and those around it, the innermost first."""
+        """This frame and its ancestors, the innermost first."""
         frame: Frame | None = self
         while frame is not None:
             yield frame
@@ -45,7 +45,7 @@ class Frame:
 
     @property
     def context(self) -> WhileContext | None:
-        """The context the loop was built in; None if it was imported."""
+        """The context in which the loop was built; None if it was imported."""
         found = (while_context(enter._control_flow_context) for enter in self.enters)
         return next((context for context in found if isinstance(context, WhileContext)), None)
 
@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class LoopVariable:
-    """A variable of a loop; `following` is what it becomes after each iteration."""
+    """A variable of a loop; `following` is its value in the next iteration."""
 
     enter: Operation
     merge: Operation
@@ -68,26 +68,26 @@ class LoopVariable:
 
     @property
     def value(self) -> Tensor:
-        """What it is in an iteration."""
+        """Its value in an iteration."""
         return self.merge.outputs[0]
 
     @property
     def exits(self) -> list[Tensor]:
-        """What it is after the loop, as far as that is asked for."""
+        """Its values after the loop: the outputs of existing Exits."""
         switches = (op for op in self.value.consumers() if is_loop_switch(op))
         leaving = (op for switch in switches for op in switch.outputs[0].consumers())
         return [op.outputs[0] for op in leaving if op.row.role is Role.EXIT]
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether it is the same in each iteration."""
+        """Whether it is a loop invariant."""
         return origin(self.following) is self.value
 
 
 def origin(tensor: Tensor) -> Tensor:
-    """The tensor this one is a copy of within its loop: through identities, and where a loop goes on with its body.
+    """The tensor of which this one is a copy within its loop: through Identities, and through the Switch into the body.
 
-    An Identity that waits for something may be in a branch which its input is not in.
+    An Identity with control inputs is no copy: it may be in a branch that its input is not in.
     """
     while True:
         op = tensor.op
@@ -99,7 +99,7 @@ def origin(tensor: Tensor) -> Tensor:
 
 
 def predicate(op: Operation) -> Tensor:
-    """What a Switch goes by."""
+    """The predicate of a Switch."""
     tensor = op.inputs[1]
     while tensor.op.type == "Identity":
         tensor = tensor.op.inputs[0]
@@ -111,7 +111,7 @@ def is_loop_switch(op: Operation) -> bool:
 
 
 def is_loop_merge(op: Operation) -> bool:
-    """Whether a loop variable comes round here, or will: while a loop is built both inputs are its Enter."""
+    """Whether a Merge is that of a loop variable; while the loop is being built both inputs are its Enter."""
     return op.row.role is Role.MERGE and all(
         tensor.op.row.role in (Role.ENTER, Role.NEXT_ITERATION) for tensor in op.inputs
     )
@@ -122,9 +122,9 @@ def is_constant_enter(op: Operation) -> bool:
 
 
 class Structure:
-    """The frames and branches of a graph, found out as they are asked for; nodes may be added meanwhile.
+    """The frames and branches of a graph, computed on demand; nodes may be added meanwhile.
 
-    `added`: nodes that were made for the loops of the forward graph. `_places`: where each operation known so far runs.
+    `added`: nodes made for gradients in the loops of the forward graph. `_places`: the place of each operation computed so far.
     `_frames`: the loops, by name.
     """
 
@@ -137,7 +137,7 @@ class Structure:
 
     @functools.cached_property
     def _enters(self) -> dict[str, list[Operation]]:
-        """The Enter nodes there were at first, by the name of their frame."""
+        """The Enter nodes that existed when the structure was made, by the name of their frame."""
         found: dict[str, list[Operation]] = {}
         for op in self._graph.get_operations():
             if op.row.role is Role.ENTER:
@@ -145,7 +145,7 @@ class Structure:
         return found
 
     def place(self, op: Operation) -> Place:
-        """Where an operation runs: an Enter outside of the frame it leads into, an Exit inside."""
+        """The place in which an operation runs: an Enter outside of the frame it leads into, an Exit inside."""
         waiting = [op]
         while waiting:
             current = waiting[-1]
@@ -159,14 +159,14 @@ class Structure:
         return self._places[op]
 
     def behind(self, tensor: Tensor) -> Place:
-        """Where a tensor can be used."""
+        """The place in which a tensor can be used."""
         place = self.place(tensor.op)
         if tensor.op.row.role is Role.SWITCH and not is_loop_switch(tensor.op):
             return Place(place.frame, (*place.guards, (predicate(tensor.op), tensor.value_index)))
         return self._leaving(tensor.op)
 
     def home(self, op: Operation) -> Frame:
-        """The frame an operation belongs to: an Enter to the one it leads into."""
+        """The frame that an operation belongs to: an Enter to the one it leads into."""
         return self._leaving(op).frame if op.row.role is Role.ENTER else self.place(op).frame
 
     def is_within(self, tensor: Tensor, frame: Frame) -> bool:
@@ -184,7 +184,7 @@ class Structure:
         return place
 
     def _needed(self, op: Operation) -> Iterable[Operation]:
-        """What must be placed before an operation: what it waits for, for an Enter all that lead into the frame wait for."""
+        """The operations to place before `op`: its inputs and control inputs; for an Enter those of all Enters of its frame."""
         together = [op]
         if op.row.role is Role.ENTER and op.attrs["frame_name"] not in self._frames:
             together = [op, *self._enters.get(op.attrs["frame_name"], ())]
@@ -201,7 +201,7 @@ class Structure:
         return place
 
     def _joined(self, op: Operation) -> Place:
-        """Where all that an operation waits for is there."""
+        """The place in which all inputs of an operation are alive."""
         tensors = [tensor for tensor in op.inputs if tensor.op.row.role is not Role.NEXT_ITERATION]
         places = [self.behind(tensor) for tensor in tensors]
         if op.row.role is Role.MERGE and len(places) == len(op.inputs) > 1:
@@ -227,7 +227,7 @@ class Structure:
         self._frames[name].enters.append(op)
 
     def all_enters(self, frame: Frame) -> list[Operation]:
-        """The operations that lead into a frame."""
+        """All operations that lead into a frame."""
         for op in self._enters.get(frame.name, ()):
             self.place(op)
         return frame.enters
@@ -238,14 +238,14 @@ def _depth(frame: Frame) -> int:
 
 
 def _merged(places: list[Place]) -> Place:
-    """Where a Merge is: of the two sides of a predicate where the predicate is, else where all its inputs are."""
+    """The place of a Merge: the guards common to all inputs."""
     frame = max((place.frame for place in places), key=_depth)
     shared = [guard for guard in places[0].guards if all(guard in place.guards for place in places[1:])]
     return Place(frame, tuple(shared))
 
 
 def split_by(structure: Structure, merge: Operation) -> Tensor | None:
-    """The predicate on whose sides the two inputs of a Merge are; None if it is no such Merge."""
+    """The predicate on whose two sides the inputs of a Merge are; None for other Merges."""
     if len(merge.inputs) != 2:
         return None
     first, second = (structure.behind(tensor).guards for tensor in merge.inputs)
@@ -259,7 +259,7 @@ def loop_variables(structure: Structure, frame: Frame) -> list[LoopVariable]:
     """The variables of a loop.
 
     Raises:
-        GraphValueError: what leads into the loop is no variable and no constant of it.
+        GraphValueError: an Enter of the loop is neither that of a variable nor constant.
     """
     found = []
     for enter in list(structure.all_enters(frame)):
@@ -278,7 +278,7 @@ def loop_variables(structure: Structure, frame: Frame) -> list[LoopVariable]:
 
 
 def counting_variable(variables: Iterable[LoopVariable]) -> LoopVariable | None:
-    """A variable of a loop that goes up by one with each iteration."""
+    """A variable that is incremented by one in each iteration."""
     for variable in variables:
         op = origin(variable.following).op
         if (

@@ -1,8 +1,7 @@
-"""The backward walk: every operation between xs and ys asks its gradient rule, after all that use its outputs.
+"""The backward walk: calls the gradient rule of every operation between xs and ys, after those of all its consumers.
 
-The nodes of a graph stand behind their inputs in the order of their indexes. So one walk from the last index to the first meets
-every node after all its consumers, unless there are loops: then a loop counts as one node, and the walk goes through its
-nodes in a walk of its own (`control_flow`).
+The index of a node is higher than those of its inputs. So one pass over decreasing indices visits every node after all its
+consumers, unless there are loops: then a loop is visited as one unit, and its nodes in a walk of their own (`control_flow`).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from aioexec.graph.registry import NotDifferentiable
 from aioexec.ops.control_flow.dependencies import tuple_
 
 TAKE_SLICES = (Role.IDENTITY, Role.READ, *control_flow.ROLES)
-"""Roles whose gradient rules hand on what they get; others get tensors."""
+"""Roles whose gradient rules accept IndexedSlices; others get dense tensors."""
 
 
 def is_continuous(dtype: DType) -> bool:
@@ -38,16 +37,16 @@ def is_continuous(dtype: DType) -> bool:
 
 
 def is_trainable(dtype: DType) -> bool:
-    """Whether gradients flow through tensors of this dtype; a handle stands for its variable."""
+    """Whether tensors of this dtype have gradients; a handle represents its variable."""
     return is_continuous(dtype) or dtype.base_dtype in (dtypes.resource, dtypes.variant)
 
 
 class Walk:
     """One backward walk.
 
-    Constant: `live`, the tensors that depend on a source (the sources included); `between`, the operations on the way from the
-    targets to sources; `contexts`, None where there is no control flow. Changing: `collected`, the gradients that have arrived
-    at each live tensor.
+    Constant: `live`, the tensors that depend on a source (including the sources); `between`, the operations on paths from
+    sources to targets; `contexts`, None if there is no control flow. Changing: `collected`, the gradients so far of each live
+    tensor.
     """
 
     def __init__(
@@ -72,8 +71,8 @@ class Walk:
         if any(op.row.role in control_flow.ROLES for op in self.between):
             self.contexts = Contexts(targets[0].graph)
             structure = self.contexts.structure
-            left_open = control_flow.open_frames(structure, targets, sources)
-            self._orders = by_structure(self.between, self.live, structure, left_open)
+            undifferentiated = control_flow.open_frames(structure, targets, sources)
+            self._orders = by_structure(self.between, self.live, structure, undifferentiated)
         else:
             self._orders = by_index(self.between)
 
@@ -82,7 +81,7 @@ class Walk:
         waiting = [tensor.op for tensor in targets if tensor in self.live]
         while waiting:
             op = waiting.pop()
-            if op in found or op in stops or not _passes(op):
+            if op in found or op in stops or not _is_differentiable(op):
                 continue
             producers = [tensor.op for tensor in op.inputs if tensor in self.live]
             if producers:
@@ -95,7 +94,7 @@ class Walk:
             self.collected.setdefault(tensor, []).append(gradient)
 
     def total(self, tensor: Tensor) -> Gradient | None:
-        """The sum of what has arrived at a tensor."""
+        """The sum of a tensor's gradients so far."""
         arrived = self.collected.get(tensor, [])
         if len(arrived) > 1:
             total = aggregate(arrived, self.method)
@@ -103,7 +102,7 @@ class Walk:
         return arrived[0] if arrived else None
 
     def run(self, loop: Frame | None = None) -> None:
-        """Go through what is between, in a loop or outside of all."""
+        """Visit the operations between sources and targets, in a loop or outside of all."""
         for unit in self._orders.get(loop, ()):
             if isinstance(unit, Frame):
                 control_flow.differentiate_loop(self, unit)
@@ -116,11 +115,13 @@ class Walk:
         with self.at(op):
             arrived = [self.total(tensor) for tensor in op.outputs]
             if any(gradient is not None for gradient in arrived):
-                self._ask(op, [self._or_zeros(*pair) for pair in zip(op.outputs, arrived, strict=True)])
+                self._apply_rule(
+                    op, [self._or_zeros(*pair) for pair in zip(op.outputs, arrived, strict=True)]
+                )
 
     @contextlib.contextmanager
     def at(self, op: Operation) -> Iterator[None]:
-        """Make nodes where an operation is."""
+        """Make nodes of the block at the place of an operation."""
         if self.contexts is None:
             yield
             return
@@ -128,15 +129,15 @@ class Walk:
             yield
 
     def _or_zeros(self, tensor: Tensor, gradient: Gradient | None) -> Gradient | None:
-        """Zeros where nothing arrived at one of several outputs, so that rules need not look."""
+        """Zeros for outputs without a gradient, so that rules need not handle None."""
         if gradient is not None or not is_continuous(tensor.dtype):
             return gradient
         if self.contexts is not None:
             return control_flow.zeros_for(tensor)
         return apply_op("ZerosLike", tensor, name="zeros_like")
 
-    def _ask(self, op: Operation, arrived: Sequence[Gradient | None]) -> None:
-        """Ask the rule of an operation."""
+    def _apply_rule(self, op: Operation, arrived: Sequence[Gradient | None]) -> None:
+        """Call the rule of an operation."""
         rule = rule_of(op)
         assert not isinstance(rule, NotDifferentiable)
         with self.scope(op):
@@ -156,24 +157,24 @@ class Walk:
                 found = tuple_(found)
         for tensor, gradient in zip(op.inputs, found, strict=True):
             if gradient is not None and tensor in self.live:
-                self.add(tensor, fitting(op, tensor, gradient))
+                self.add(tensor, with_static_shape(op, tensor, gradient))
 
     @contextlib.contextmanager
     def scope(self, op: Operation) -> Iterator[None]:
-        """Name nodes after an operation, and place them beside it if that is asked for."""
+        """Name new nodes after an operation, and colocate them with it if requested."""
         placed = op.graph.colocate_with(op) if self.colocate else contextlib.nullcontext()
         with self.named(op.graph, op.name), placed:
             yield
 
     @contextlib.contextmanager
     def named(self, graph: BaseGraph, name: str) -> Iterator[None]:
-        """Name nodes after something, whatever they are inside of."""
+        """Put new nodes under a name scope, regardless of the current scope."""
         with graph.name_scope(self._scope), graph.name_scope(f"{name}_grad"):
             yield
 
 
-def _passes(op: Operation) -> bool:
-    """Whether gradients go through an operation; through a loop that says it is not to be differentiated they do not."""
+def _is_differentiable(op: Operation) -> bool:
+    """Whether gradients propagate through an operation; not through loops with back_prop=False."""
     if isinstance(rule_of(op), NotDifferentiable):
         return False
     loop = while_context(op._control_flow_context) if op.row.role is Role.EXIT else None
@@ -181,7 +182,7 @@ def _passes(op: Operation) -> bool:
 
 
 def _ancestors(tensors: Sequence[Tensor]) -> set[Operation]:
-    """The operations these tensors are computed by."""
+    """The operations that these tensors depend on."""
     found = {tensor.op for tensor in tensors}
     waiting = list(found)
     while waiting:
@@ -193,20 +194,20 @@ def _ancestors(tensors: Sequence[Tensor]) -> set[Operation]:
 
 
 def _dependent(sources: Sequence[Tensor], among: set[Operation], stops: set[Operation]) -> set[Tensor]:
-    """The sources, and the tensors gradients can reach them from."""
+    """The sources, and the tensors that depend on them, up to the stops."""
     found = set(sources)
     waiting = list(found)
     while waiting:
         for op in waiting.pop().consumers():
-            if op in among and op not in stops and _passes(op):
+            if op in among and op not in stops and _is_differentiable(op):
                 reached = [t for t in op.outputs if t not in found and is_trainable(t.dtype)]
                 found.update(reached)
                 waiting.extend(reached)
     return found
 
 
-def fitting(op: Operation, tensor: Tensor, gradient: Any) -> Gradient:
-    """The gradient, with what is known of the tensor's shape.
+def with_static_shape(op: Operation, tensor: Tensor, gradient: Any) -> Gradient:
+    """The gradient, with the static shape of the tensor merged in.
 
     Raises:
         GraphTypeError, GraphValueError: dtype or shape are not the tensor's.
@@ -227,5 +228,5 @@ def fitting(op: Operation, tensor: Tensor, gradient: Any) -> Gradient:
                 f"gradient of {op.type} {op.name!r} by {tensor.name!r}: expected shape {tensor.shape}, "
                 f"got {gradient.shape}"
             ) from error
-    fitting: Gradient = gradient
-    return fitting
+    with_static_shape: Gradient = gradient
+    return with_static_shape

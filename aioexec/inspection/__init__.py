@@ -1,1 +1,1 @@
-"""Looking into graphs in files: how a step is executed (`aioexec explain`), and what its rows do when (`aioexec trace`)."""
+"""Inspection of graphs in files: the plan of a step (`aioexec explain`), and the execution of its rows (`aioexec trace`)."""

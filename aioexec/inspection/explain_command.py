@@ -1,4 +1,4 @@
-"""`aioexec explain`: how a step is executed: items, the rows of their programs, what costs how much and what runs outside."""
+"""`aioexec explain`: shows the plan of a step: items, rows of their programs, costs, and fallback rows."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from aioexec.inspection import stepping
 from aioexec.inspection.stepping import Stepping
 
 _WIDTH = 140
-"""Characters a line has where there is no terminal."""
+"""The line width in characters if there is no terminal."""
 _NAMES_SHOWN = 3
-"""Names a row shows of the nodes it computes."""
+"""The most node names shown for a row."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Add the arguments of the command."""
     stepping.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="all of it as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the step once, show how, and return the exit status."""
+    """Run the step once, show its plan, and return the exit status."""
 
     async def look(opened: Stepping) -> None:
         await opened.step()

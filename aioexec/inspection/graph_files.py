@@ -1,4 +1,4 @@
-"""Graphs in files: a GraphDef or a MetaGraphDef (as beside a checkpoint), as bytes or as text."""
+"""Reads graphs from files: a GraphDef or a MetaGraphDef (as beside a checkpoint), in binary or text format."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_graph(path: Path) -> Graph:
 
     Raises:
         NotFoundError: there is no such file.
-        DataLossError: it holds no graph.
-        InvalidArgumentError: what it holds is no graph that can run here.
+        DataLossError: it contains no graph.
+        InvalidArgumentError: the graph cannot run here.
     """
     message = _read(path)
     graph = Graph()
@@ -34,7 +34,7 @@ def read_graph(path: Path) -> Graph:
 
 
 def _read(path: Path) -> Any:
-    """Bytes of one kind may parse as the other; then the result has no nodes with an op."""
+    """Parse a message. The bytes of one kind may parse as another; then no node of the result has an op."""
     errors = []
     for kind in (MetaGraphDef, GraphDef):
         try:

@@ -1,6 +1,6 @@
-"""Values to feed a step with where there is no real data: of the shapes and types that are required.
+"""Generated feeds for a step, of the required shapes and dtypes.
 
-Numbers are drawn uniformly from [0, 1), always the same ones; integers are 0, which is in range as an index and as a label.
+Floating-point values are uniform in [0, 1), from a fixed seed; integers are 0, which is valid as an index and as a label.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEED = re.compile(r"(?P<name>[^=]+)=(?P<shape>[\d,x]*)(:(?P<dtype>\w+))?")
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed as asked for. Without a dtype it has the tensor's."""
+    """A feed of the command line. Without a dtype it has the tensor's."""
 
     name: str
     shape: tuple[int, ...]
@@ -31,10 +31,10 @@ class Feed:
 
 
 def parse_feed(text: str) -> Feed:
-    """`x=32,784:float32`; `x=:int32` is a scalar, `x=32,784` has the dtype of the tensor.
+    """Parse `x=32,784:float32`; `x=:int32` is a scalar, `x=32,784` has the dtype of the tensor.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: malformed.
     """
     found = _FEED.fullmatch(text)
     if found is None:
@@ -47,7 +47,7 @@ def parse_feed(text: str) -> Feed:
 
 
 def named(graph: Graph, name: str) -> Tensor | Operation:
-    """The tensor or operation of a name; of an operation with outputs the first one.
+    """The tensor or operation with this name; for an operation with outputs the first one.
 
     Raises:
         InvalidArgumentError: there is none.
@@ -67,7 +67,7 @@ def made_feeds(
     """Values for the given feeds, and for the placeholders of known shape that a step needs.
 
     Raises:
-        InvalidArgumentError: a name is not in the graph, or the shape of a placeholder has to be given.
+        InvalidArgumentError: a name is not in the graph, or the shape of a placeholder is not known and not given.
     """
     random = np.random.default_rng(_SEED)
     feeds: dict[Tensor, Any] = {}
@@ -97,7 +97,7 @@ def _made(random: np.random.Generator, shape: Sequence[int], dtype: DType) -> An
 
 
 def _reached(fetches: Sequence[Tensor | Operation], feeds: dict[Tensor, Any]) -> list[Operation]:
-    """The operations a step needs."""
+    """The operations that a step needs."""
     wanted = [fetch for fetch in fetches if fetch not in feeds]
     pending = [each.op if isinstance(each, Tensor) else each for each in wanted]
     seen = set(pending)

@@ -1,4 +1,4 @@
-"""A session over a graph from a file, ready for steps; shared by the commands."""
+"""A session for a graph from a file, prepared for steps; shared by the commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 
 @dataclass(frozen=True, slots=True)
 class Stepping:
-    """An open session, and the step to look at."""
+    """An open session, and the step to inspect."""
 
     session: Session
     fetches: list[Tensor | Operation]
@@ -36,7 +36,7 @@ class Stepping:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what names a step."""
+    """Add the arguments that define a step."""
     parser.add_argument(
         "graph",
         metavar="GRAPH",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, look: Callable[[Stepping], Coroutine[Any, Any, None]]) -> int:
-    """Open what the arguments name, call `look`, and return the exit status."""
+    """Open the graph and session of the arguments, call `look`, and return the exit status."""
 
     async def main() -> None:
         async with _opened(arguments) as stepping:
@@ -79,7 +79,7 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
     feeds = made_feeds(graph, fetches, arguments.feed)
     initializers = _initializers(graph)
     config = ConfigProto()
-    config.aioexec.jit = "eager"  # what is shown does not depend on how far a compiler has come
+    config.aioexec.jit = "eager"  # the output must not depend on the progress of a background compilation
     async with Session(graph=graph, config=config) as session:
         if initializers:
             await session.run(initializers)
@@ -87,7 +87,7 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
 
 
 def _initializers(graph: Graph) -> list[Operation]:
-    """What gives variables and tables their first values: by the collections, or else by the names TensorFlow gives."""
+    """The ops that initialize variables and tables: from the collections, otherwise by TensorFlow's names."""
     variables = {
         *graph.get_collection(GraphKeys.GLOBAL_VARIABLES),
         *graph.get_collection(GraphKeys.LOCAL_VARIABLES),

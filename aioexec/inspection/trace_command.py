@@ -1,4 +1,4 @@
-"""`aioexec trace`: what a step's rows do when, thread by thread, as a file that Perfetto and chrome://tracing open."""
+"""`aioexec trace`: writes the rows of a step, thread by thread, as a trace file for Perfetto and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from aioexec.inspection.stepping import Stepping
 from aioexec.observability.thread_timeline import draw_threads
 
 _WARM_UP = 3
-"""Steps before those that are traced: the first lays programs out."""
+"""The number of steps before the traced ones: the first lays programs out."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Add the arguments of the command."""
     stepping.add_arguments(parser)
     parser.add_argument("--steps", type=_count, default=3, help="how many (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="JSON, for Perfetto")

@@ -1,4 +1,4 @@
-"""Lookup tables that steps change, under the names of `tf.lookup.experimental`."""
+"""Mutable lookup tables under the names of `tf.lookup.experimental`."""
 
 from __future__ import annotations
 

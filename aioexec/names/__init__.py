@@ -1,1 +1,1 @@
-"""The public names of the package by topic; `aioexec` has them all."""
+"""The public names of the package by topic; `aioexec` exports all of them."""

@@ -1,4 +1,4 @@
-"""Control flow, lists of tensors, Python in graphs."""
+"""Control flow, lists of tensors, Python functions in graphs."""
 
 from aioexec.ops.containers.tensor_array_class import TensorArray as TensorArray
 from aioexec.ops.control_flow.case import (

@@ -1,4 +1,4 @@
-"""Messages, as protocol buffers."""
+"""Protocol buffer messages."""
 
 from aioexec.formats.protos import (
     AttrValue as AttrValue,

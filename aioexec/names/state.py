@@ -1,4 +1,4 @@
-"""Variables, queues, tables, files and what else outlives a step."""
+"""Variables, queues, tables, files and other state that outlives a step."""
 
 from aioexec.ops.containers.accumulator_classes import (
     ConditionalAccumulator as ConditionalAccumulator,

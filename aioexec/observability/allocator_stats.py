@@ -1,23 +1,23 @@
-"""How much memory a device's programs hold: counted where it is taken and given back, which is rare.
+"""Memory statistics of a device's programs, updated when memory is allocated and freed, which is rare.
 
-Counted are the arenas of programs, kept between their runs. Results are not: they are the caller's, which does not
-report when it drops them; what a step puts out is in its step stats.
+Counted are the arenas of programs, kept between their runs. Results are not counted: the caller owns them and does not report
+their release; the outputs of a step are in its step stats.
 
-No lock: memory is given back by finalizers, which the garbage collector may run in the middle of anything, a lock held
-included. A sum that is read and written without a call between them needs none under the interpreter lock.
+No lock: finalizers free memory, and the garbage collector may run them at any point, also while a lock is held. An addition
+without a call between read and write is atomic under the interpreter lock.
 """
 
 from __future__ import annotations
 
 
 class AllocatorStats:
-    """Numbers of one device.
+    """The statistics of one device.
 
     Attributes:
-        num_allocs: how often memory was taken.
-        bytes_in_use: what is held now.
-        peak_bytes_in_use: the most there ever was.
-        largest_alloc_size: the largest piece.
+        num_allocs: the number of allocations.
+        bytes_in_use: the bytes held now.
+        peak_bytes_in_use: the maximum of `bytes_in_use`.
+        largest_alloc_size: the bytes of the largest allocation.
     """
 
     def __init__(self) -> None:
@@ -40,5 +40,5 @@ _devices: dict[str, AllocatorStats] = {}
 
 
 def allocator_stats(device: str) -> AllocatorStats:
-    """The numbers of a device by its full name; sessions that have a device of one name share them, as they share memory."""
+    """The statistics of a device by its full name; sessions share those of devices with equal names, as they share memory."""
     return _devices.setdefault(device, AllocatorStats())

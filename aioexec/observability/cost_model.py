@@ -1,8 +1,8 @@
-"""What nodes cost, learned over the steps of a session: how long they take and how much they put out.
+"""Costs of nodes, learned over the steps of a session: their time and the memory of their outputs.
 
-A model is fed the records of some steps (`is_measured` says of which) and gives, for each node, the mean and the least time and
-the most memory; as a CostGraphDef it goes to `RunMetadata.cost_graph`. The least is the better estimate of what a node
-needs, for a busy machine only ever adds; the mean is what it took.
+A model is fed the records of some steps (see `is_measured`) and yields, for each node, the mean and the minimum time and the
+maximum memory; as a CostGraphDef it is returned in `RunMetadata.cost_graph`. The minimum is the better estimate of the time
+that a node needs, since other load only ever adds to it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def is_measured(step: int, every: int, after: int = 0) -> bool:
-    """Whether a step feeds the cost model: the last of each `every` steps (`GraphOptions.build_cost_model`; 0: none does).
+    """Whether a step feeds the cost model: the last of each `every` steps (`GraphOptions.build_cost_model`; 0: none).
 
     Args:
-        step: how many steps of this signature there were before.
-        after: steps to leave out first (`build_cost_model_after`), while everything warms up.
+        step: the number of earlier steps of this signature.
+        after: the number of first steps to leave out (`build_cost_model_after`), as a warm-up.
     """
     return every > 0 and step >= after and (step - after + 1) % every == 0
 
 
 @dataclass(slots=True, eq=False)
 class NodeCost:
-    """What one node cost over `count` executions: nanoseconds in sum and at least, and the most memory it put out."""
+    """The cost of one node over `count` executions: total and minimum nanoseconds, and the maximum bytes of outputs."""
 
     count: int = 0
     total: int = 0
@@ -57,7 +57,7 @@ class NodeCost:
 class CostModel:
     """The costs of the nodes of one graph.
 
-    State: `steps`, how many steps fed it; `nodes`, what they reported, by the node's name.
+    State: `steps`, the number of recorded steps; `nodes`, costs by the node's name.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class CostModel:
         self.nodes: dict[str, NodeCost] = {}
 
     def record_step(self, records: Iterable[NodeRecord]) -> None:
-        """Learn from a step. A node in a loop has a record for each time it ran."""
+        """Record a step. A node in a loop has a record for each execution."""
         self.steps += 1
         for record in records:
             cost = self.nodes.get(record.name)
@@ -74,12 +74,12 @@ class CostModel:
             cost.record(record)
 
     def least(self, name: str) -> int | None:
-        """The least a node took, in nanoseconds; None: it was never measured."""
+        """The minimum time of a node in nanoseconds; None if it was never measured."""
         cost = self.nodes.get(name)
         return None if cost is None else cost.least
 
     def add_to_cost_graph(self, cost_graph: CostGraphDef, graph: GraphDef) -> None:
-        """Append the nodes of a graph, one partition for instance, with what is known of their costs."""
+        """Append the nodes of a graph, for example one partition, with their known costs."""
         first = len(cost_graph.node)
         ids = {node.name: first + position for position, node in enumerate(graph.node)}
         used = {_tensor(name)[0] for node in graph.node for name in node.input}
@@ -100,7 +100,7 @@ class CostModel:
             return
         made.compute_cost = -(
             -cost.total // (1000 * cost.count)
-        )  # what takes less than a microsecond is not free
+        )  # less than a microsecond is rounded up to one
         for slot in range(max(list(cost.outputs), default=-1) + 1):
             _add_output(made, cost.outputs.get(slot))
 
@@ -129,7 +129,7 @@ def _tensor(name: str) -> tuple[str, int]:
 
 
 class CostModelManager:
-    """The cost models of a session: one for each graph it runs, under whatever key stands for that graph."""
+    """The cost models of a session: one for each graph it runs, by any key that identifies the graph."""
 
     def __init__(self) -> None:
         self._models: dict[Hashable, CostModel] = {}
@@ -138,9 +138,9 @@ class CostModelManager:
         return self._models.setdefault(graph, CostModel())
 
     def remove(self, graph: Hashable) -> None:
-        """Forget a graph that is not run any more."""
+        """Remove the model of a graph."""
         self._models.pop(graph, None)
 
     def export(self) -> dict[Hashable, CostModel]:
-        """The models by their graphs, as they are; they go on learning."""
+        """The models by graph, not copied; they continue to change."""
         return dict(self._models)

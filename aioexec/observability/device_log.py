@@ -1,4 +1,4 @@
-"""Where the runtime's notices go, the device placement for instance: to listeners, as a notebook wants; else to a log."""
+"""Runtime notices, such as device placements: passed to listeners (a notebook registers one), otherwise logged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _listeners: list[Listener] = []
 
 
 def add_listener(listener: Listener) -> bool:
-    """Send messages to a listener from now on; False: it is one already."""
+    """Register a listener; False if it was registered already."""
     if listener in _listeners:
         return False
     _listeners.append(listener)
@@ -22,7 +22,7 @@ def add_listener(listener: Listener) -> bool:
 
 
 def remove_listener(listener: Listener) -> bool:
-    """Remove a listener; False: it was none."""
+    """Remove a listener; False if it was not registered."""
     if listener not in _listeners:
         return False
     _listeners.remove(listener)
@@ -30,9 +30,9 @@ def remove_listener(listener: Listener) -> bool:
 
 
 def log_to_listeners(message: str) -> bool:
-    """Call the listeners; False: there is none, the message is the caller's to log.
+    """Call the listeners; returns False if there is none.
 
-    A listener that fails is reported, and the others are called all the same.
+    An exception of a listener is logged, and the others are called nevertheless.
     """
     called = list(_listeners)
     for listener in called:
@@ -44,9 +44,9 @@ def log_to_listeners(message: str) -> bool:
 
 
 def log_notice(message: str) -> None:
-    """Call the listeners; without one write to the log, or to standard error if logging is not set up.
+    """Call the listeners; without one, write to the log, or to standard error if logging is not configured.
 
-    Logging that is not set up drops whatever is no warning, and these were asked for.
+    Unconfigured logging drops messages below WARNING, but these were requested.
     """
     if log_to_listeners(message):
         return

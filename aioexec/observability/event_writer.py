@@ -1,14 +1,14 @@
-"""Events on their way to a file: taken at once, written by a thread.
+"""Writes events to a file in a thread, without blocking the producers.
 
-`add` never waits: not for the disk, not for room. The thread is there only while something is not yet on the disk. It writes
-what has gathered every twentieth of a second, so that TensorBoard sees events as they happen, and has the disk keep it (fsync)
-`flush_secs` later; then it ends. A flush writes and syncs at once, in a thread of the loop's executor.
+`add` never waits, neither for the disk nor for room. The thread exists only while something is not yet on the disk. Every 50 ms
+it writes what has been added, so that TensorBoard sees events soon, and calls fsync `flush_secs` later; then it ends. A flush
+writes and syncs at once, in a thread of the loop's executor.
 
-What waits is bounded in bytes. Beyond the bound `add` refuses with ResourceExhaustedError rather than wait or lose something
-silently; `await flush()` is how a producer that is faster than its disk keeps in step.
+The bytes that wait are bounded. Beyond the bound `add` raises ResourceExhaustedError, instead of waiting or losing data
+silently; a producer that is faster than its disk uses `await flush()`.
 
-Where the disk fails, nothing that was taken is lost: it waits for the next attempt, made with the next event or flush. The
-error is raised once: by the flush, or without one, by the next `add`. When the interpreter ends, everything is written.
+If a write fails, nothing that was added is lost: the next event or flush makes another attempt. The error is raised once: by
+the flush, or without one, by the next `add`. At interpreter exit everything is written.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from aioexec.in_thread import in_thread
 
 THREAD_NAME: Final = "aioexec-event-writer"
 MOST_WAITING: Final = 64 << 20
-"""Bytes, by default."""
+"""The default bound, in bytes."""
 
 _GATHERING: Final = 0.05
-"""Seconds."""
+"""The interval of writes, in seconds."""
 _URGENT: Final = 1 << 20
-"""Bytes that are written without gathering more."""
+"""Bytes from which on a write does not wait for the interval."""
 _PIECE: Final = 1 << 18
-"""Bytes, about, that are written at once."""
+"""Bytes of one write, approximately."""
 
 _log = logging.getLogger(__name__)
 
 
 class File(Protocol):
-    """What events are written to; errors are `OpError`s."""
+    """A file of events; errors are `OpError`s."""
 
     def append(self, records: bytes) -> None: ...
 
@@ -50,22 +50,22 @@ class File(Protocol):
 
 
 Item = bytes | Callable[[], None]
-"""A record, or something else to do in its turn; its errors are `OpError`s and are raised, but it is not tried again."""
+"""A record, or a function to call in order; its errors are `OpError`s and are raised, but it is not called again."""
 
 _writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
-"""All of this process: what they hold must be written when it ends, and is not a forked child's."""
+"""All writers of this process: they are flushed at exit, and reset in a forked child."""
 
 
 class EventWriter:
-    """Writes records to a file, in the order they were added; from any thread.
+    """Writes records to a file, in the order in which they were added; from any thread.
 
-    Constant: the file, used by one thread at a time: the one that holds `_writing`.
+    Constant: the file, used only by the thread that holds `_writing`.
 
-    Changing, guarded by `_changed`, which is never held while something is written:
-        _waiting: what is not written, oldest first; `_waiting_bytes` also counts what is being written.
-        _sync_at: when the disk is to keep what was written; None if it does.
+    Changing, guarded by `_changed`, which is never held during a write:
+        _waiting: records to be written, oldest first; `_waiting_bytes` includes those being written.
+        _sync_at: when to call fsync; None if nothing is to be synced.
         _error: of an attempt, until it is raised.
-        _is_closed: nothing is taken any more.
+        _is_closed: nothing is accepted any more.
         _thread: None if nothing is to be written or synced, or the last attempt failed.
     """
 
@@ -78,7 +78,7 @@ class EventWriter:
         _writers.add(self)
 
     def begin_as_child(self) -> None:
-        """Be as new: a forked child has no writer thread, and the waiting records are the parent's."""
+        """Reset in a forked child, which has no writer thread; the waiting records are the parent's."""
         self._file.close()
         self._begin()
 
@@ -97,16 +97,16 @@ class EventWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was taken is on the disk, and there is no error to raise."""
+        """Whether everything is on the disk, and there is no error to raise."""
         with self._changed:
             return self._is_done() and self._error is None
 
     def add(self, item: Item) -> None:
-        """Take what is to be written; nothing once closed.
+        """Add a record; ignored once closed.
 
         Raises:
-            ResourceExhaustedError: too much waits already.
-            OpError: what was taken earlier could not be written; it still waits. This was not taken.
+            ResourceExhaustedError: the bound is reached.
+            OpError: earlier records could not be written; they still wait. This one was not added.
         """
         size = _size(item)
         with self._changed:
@@ -127,23 +127,23 @@ class EventWriter:
                 self._changed.notify()
 
     async def flush(self) -> None:
-        """Return when all that was added before is on the disk.
+        """Return when everything added before is on the disk.
 
         Raises:
-            OpError: it could not be written, and still waits; or something earlier failed whose error was not raised.
+            OpError: it could not be written, and still waits; or an earlier error was not raised yet.
         """
         if not self.is_idle:
             await in_thread(self.flush_now)
 
     def flush_now(self) -> None:
-        """`flush`, which blocks."""
+        """`flush`, blocking."""
         self._attempt(must_sync=True)
         with self._changed:
             self._changed.notify()
             self._raise_error()
 
     async def close(self) -> None:
-        """Write what waits and end; what is added from now on is ignored.
+        """Write what waits and end; later records are ignored.
 
         Raises:
             OpError: something could not be written, and is lost.
@@ -153,7 +153,7 @@ class EventWriter:
         await in_thread(self._close_now)
 
     def reopen(self) -> None:
-        """Take events again, if closed."""
+        """Accept events again after `close`."""
         with self._changed:
             self._is_closed = False
 
@@ -182,7 +182,7 @@ class EventWriter:
             thread.start()
         except (
             RuntimeError
-        ):  # no more threads, or the interpreter ends: what waits is written by a flush, the last at exit
+        ):  # no more threads, or interpreter exit: a flush writes what waits, the last one at exit
             return
         self._thread = thread
 
@@ -196,7 +196,7 @@ class EventWriter:
                     self._thread = None
 
     def _has_work(self) -> bool:
-        """Wait until it is time to write or to sync; False if the thread is to end."""
+        """Wait until it is time to write or to sync; False if the thread should end."""
         with self._changed:
             if self._sync_at is not None and not self._is_called():
                 self._changed.wait_for(self._is_called, self._sync_at - time.monotonic())
@@ -218,7 +218,7 @@ class EventWriter:
     # Any thread
 
     def _attempt(self, must_sync: bool) -> None:
-        """Write what waits, and sync if it must be or is due; what could not be written goes on waiting."""
+        """Write what waits, and sync if required or due; what could not be written stays in the queue."""
         with self._writing:
             try:
                 self._write()
@@ -242,7 +242,7 @@ class EventWriter:
                     self._file.append(b"".join(items))
                     written += len(items)
                 else:
-                    written += 1  # not tried again: events behind it go on
+                    written += 1  # not called again: later events follow
                     items()
         finally:
             with self._changed:
@@ -255,7 +255,7 @@ def _size(item: Item) -> int:
 
 
 def _pieces(items: Iterable[Item]) -> Iterator[list[bytes] | Callable[[], None]]:
-    """Records to write together, and what else there is to do between them."""
+    """Group records into pieces to write, and functions to call between them."""
     records, size = list[bytes](), 0
     for item in items:
         if isinstance(item, bytes):

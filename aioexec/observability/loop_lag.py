@@ -1,11 +1,10 @@
-"""How long the event loop is held: a heartbeat that notes how late it fires.
+"""Measures how long the event loop is blocked: a heartbeat that records its lateness.
 
-A loop held for 50 ms delays one beat, and suppresses the 49 that should have come meanwhile. Counting only
-the one that came would hide the pause from the percentiles, so the suppressed beats are counted with the
-lateness they would have had.
+A loop that is blocked for 50 ms delays one beat, and suppresses the 49 that were due meanwhile. Counting only the delayed one
+would hide the pause from the percentiles, so the suppressed beats are counted with the lateness they would have had.
 
-Measured in real time (`perf_counter`), whatever the loop's own clock says. Loops round timers up to 1 ms
-themselves, so an idle loop shows up to about 1 ms.
+Measured in real time (`perf_counter`), whatever the loop's own clock. Loops round timers up to 1 ms themselves, so an idle loop
+shows up to about 1 ms.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from aioexec.data_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LoopLag:
-    """How late the heartbeats were, in milliseconds."""
+    """The lateness of the heartbeats, in milliseconds."""
 
     p50_ms: float
     p99_ms: float
@@ -29,7 +28,7 @@ class LoopLag:
 
     @classmethod
     def of(cls, lateness: Sequence[float]) -> "LoopLag":
-        """Summarise latenesses given in seconds."""
+        """Summarise lateness values given in seconds."""
         ordered = sorted(lateness)
         if not ordered:
             return cls(0.0, 0.0, 0.0, 0)
@@ -55,8 +54,8 @@ class LoopLagProbe:
     def __init__(self, interval: float = 0.001) -> None:
         self._interval = interval
         self._lateness: list[float] = []
-        self._worst = 0.0  # the greatest of them: `result` sorts all, too slow for a display that runs along
-        self._due = 0.0  # when the pending beat should fire, by perf_counter
+        self._worst = 0.0  # their maximum: `result` sorts all, which is too slow for a live display
+        self._due = 0.0  # when the pending beat is due, by perf_counter
         self._timer: asyncio.TimerHandle | None = None  # the pending beat; None outside `async with`
 
     async def __aenter__(self) -> Self:
@@ -71,7 +70,7 @@ class LoopLagProbe:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._record(perf_counter())  # the beat that the end of the block cut off may be late already
+        self._record(perf_counter())  # the beat pending at the end of the block may be late already
 
     @property
     def worst_ms(self) -> float:
@@ -93,7 +92,7 @@ class LoopLagProbe:
         self._schedule(loop)
 
     def _record(self, now: float) -> bool:
-        """Note the lateness of the due beat and of those it held up; return whether it was late."""
+        """Record the lateness of the due beat and of those it suppressed; return whether it was late."""
         lateness = now - self._due
         late = lateness > 0
         self._worst = max(self._worst, lateness)

@@ -1,10 +1,10 @@
-"""Numbers about the process: how many sessions and steps there were, how long steps took, what went over the edge.
+"""Metrics of the process: counters of sessions, steps, errors and bytes, and durations of steps.
 
     metrics.snapshot()      # {"aioexec_steps_total": 3, "aioexec_step_errors_total": {"NOT_FOUND": 1}, …}
     metrics.exposition()    # the same as text that Prometheus scrapes
 
-An increment is an attribute that is added to, without a lock: under the interpreter lock nothing comes between reading and
-writing it, as no call stands between them. A reader may see one step counted whose bytes are not yet; each number is right.
+An increment is an addition to an attribute, without a lock: under the interpreter lock it is atomic, as no call is between the
+read and the write. A reader may see a counted step whose bytes are not counted yet; each number by itself is correct.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TypeVar
 
 Snapshot = dict[str, int | dict[str, int]]
 _BUCKETS = 64
-"""More than any duration in nanoseconds needs: no look at whether there is one."""
+"""More than any duration in nanoseconds needs, so the index is not checked."""
 
 
 class Metric(ABC):
-    """A name, what it means, and how its numbers read."""
+    """The base of metrics: a name, a description, and its current values."""
 
     __slots__ = ("help", "name")
     kind = "untyped"
@@ -30,15 +30,15 @@ class Metric(ABC):
 
     @abstractmethod
     def read(self) -> int | dict[str, int]:
-        """The numbers as they are now."""
+        """The current value."""
 
     @abstractmethod
     def samples(self) -> Iterator[str]:
-        """Lines of the text exposition, without the head."""
+        """The lines of the text exposition, without the header."""
 
 
 class Counter(Metric):
-    """Counts up."""
+    """A number that only increases."""
 
     __slots__ = ("value",)
     kind = "counter"
@@ -58,7 +58,7 @@ class Counter(Metric):
 
 
 class Gauge(Counter):
-    """Goes up and down."""
+    """A number that increases and decreases."""
 
     __slots__ = ()
     kind = "gauge"
@@ -68,7 +68,7 @@ class Gauge(Counter):
 
 
 class LabelledCounter(Metric):
-    """A counter for each value of a label; one that was never counted is left out."""
+    """A counter for each value of a label; values without a count are left out."""
 
     __slots__ = ("label", "values")
     kind = "counter"
@@ -79,7 +79,7 @@ class LabelledCounter(Metric):
         self.values: dict[str, int] = {}
 
     def increment(self, value: str, by: int = 1) -> None:
-        # A label value is first counted through setdefault, which is atomic: two threads cannot both begin at zero.
+        # setdefault is atomic: two threads cannot both start a label value at zero.
         self.values.setdefault(value, 0)
         self.values[value] += by
 
@@ -92,7 +92,7 @@ class LabelledCounter(Metric):
 
 
 class Durations(Metric):
-    """How long something took, in buckets that end at powers of two microseconds."""
+    """A histogram of durations, with buckets that end at powers of two microseconds."""
 
     __slots__ = ("buckets", "nanoseconds")
     kind = "histogram"
@@ -103,7 +103,7 @@ class Durations(Metric):
         self.nanoseconds = 0
 
     def record(self, nanoseconds: int) -> None:
-        """Count one that took so long, at least 1 ns; the bucket that ends at 2**b µs takes what is above 2**(b-1) µs."""
+        """Record a duration of at least 1 ns; the bucket that ends at 2**b µs contains those above 2**(b-1) µs."""
         self.buckets[((nanoseconds - 1) // 1000).bit_length()] += 1
         self.nanoseconds += nanoseconds
 
@@ -115,7 +115,7 @@ class Durations(Metric):
         return {"count": self.count, "sum": self.nanoseconds // 1000, **self._cumulated()}
 
     def _cumulated(self) -> dict[str, int]:
-        """By where buckets end: how many are in it and those before; buckets that add nothing are left out."""
+        """Cumulative counts by the upper bounds of buckets; buckets that add nothing are left out."""
         found, total = {}, 0
         for bucket, count in enumerate(self.buckets):
             total += count
@@ -146,11 +146,11 @@ class Metrics:
         return metric
 
     def snapshot(self) -> Snapshot:
-        """All numbers as they are now."""
+        """All current values."""
         return {name: metric.read() for name, metric in self._metrics.items()}
 
     def exposition(self) -> str:
-        """All numbers in Prometheus' text format, version 0.0.4."""
+        """All current values in Prometheus' text format, version 0.0.4."""
         return "".join(f"{line}\n" for metric in self._metrics.values() for line in _told(metric))
 
 
@@ -164,7 +164,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-# Those of this process
+# The metrics of this process
 
 _process = Metrics()
 snapshot = _process.snapshot
@@ -180,7 +180,7 @@ STEP_MICROS = _process.add(Durations("aioexec_step_microseconds", "How long step
 
 
 def count_step(nanoseconds: int, fed_bytes: int = 0, fetched_bytes: int = 0) -> None:
-    """Count a step that has ended well: all there is to say about it in one call."""
+    """Count a step that succeeded, with one call."""
     STEPS.value += 1
     FED_BYTES.value += fed_bytes
     FETCHED_BYTES.value += fetched_bytes
@@ -188,7 +188,7 @@ def count_step(nanoseconds: int, fed_bytes: int = 0, fetched_bytes: int = 0) -> 
 
 
 def count_failed_step(nanoseconds: int, code: str) -> None:
-    """Count a step that failed, by the name of its error's code."""
+    """Count a failed step, by the name of its error's code."""
     STEPS.value += 1
     STEP_ERRORS.increment(code)
     STEP_MICROS.record(nanoseconds)

@@ -1,4 +1,4 @@
-"""Assets of TensorBoard's plugins: files that belong to a graph, written beside its events."""
+"""Assets of TensorBoard plugins: files that belong to a graph, written beside its events."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Final, Protocol, TypeVar
 from aioexec.errors import GraphValueError
 
 _COLLECTION: Final = "__tensorboard_plugin_asset__"
-"""Of a graph: the names of its plugins. Followed by a name: the asset of that plugin."""
+"""The graph collection with the names of plugins; followed by a name, the collection with that plugin's asset."""
 
 
 class PluginAsset(ABC):
-    """What a plugin of TensorBoard wants to find beside the events; a subclass names its plugin, and lists files."""
+    """The files of a TensorBoard plugin; a subclass sets `plugin_name` and implements `assets`."""
 
     plugin_name: str | None = None
 
     @abstractmethod
     def assets(self) -> Mapping[str, str]:
-        """The files, name -> content; asked when a `FileWriter` writes the graph."""
+        """The files, name -> content; called when a `FileWriter` writes the graph."""
 
 
 Asset = TypeVar("Asset", bound=PluginAsset)
 
 
 class Collections(Protocol):
-    """What is asked of a graph."""
+    """The interface of a graph that is used here."""
 
     def get_collection(self, name: str) -> list[Any]: ...
 

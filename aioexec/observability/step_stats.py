@@ -1,9 +1,9 @@
-"""The nodes that ran in one step, and when: plain records, converted to a StepStats message when the step is over.
+"""The executions of nodes in one step: plain records, converted to a StepStats proto after the step.
 
-A record costs a tuple and an append, from any thread; the messages are built, and loaded, only on request.
+A record costs a tuple and an append, from any thread; the proto is built, and its module imported, on request only.
 
-Times come as `perf_counter_ns` counts them. The wall clock is read once, when the collector is made: a clock that is set while
-the step runs neither reorders its nodes nor stretches them. For every node scheduled <= start <= end.
+Times are those of `perf_counter_ns`. The wall clock is read once, when the collector is made, so that setting it during the
+step neither reorders nodes nor stretches them. For every node scheduled <= start <= end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aioexec.formats.protos import DeviceStepStats, NodeExecStats, StepStats
 
 ALLOCATOR = "cpu"
-_LARGEST_LISTED = 20  # tensors an out-of-memory report names one by one
+_LARGEST_LISTED = 20  # tensors listed individually in an out-of-memory report
 
 
 class OutputRecord(NamedTuple):
@@ -59,8 +59,8 @@ class NodeRecord(NamedTuple):
 class StepStatsCollector:
     """Collects the records of one step.
 
-    Constant: `_to_wall`, what makes a time of `perf_counter_ns` one of the wall clock. Changing: `records`, appended to by
-    whatever thread runs a node; `_others`, what other processes have collected of the step.
+    Constant: `_to_wall`, the difference between the wall clock and `perf_counter_ns`. Changing: `records`, appended to by the
+    threads that run nodes; `_others`, the StepStats of other processes for this step.
     """
 
     def __init__(self) -> None:
@@ -80,12 +80,12 @@ class StepStatsCollector:
         outputs: Sequence[tuple[int, str, tuple[int, ...], int]] = (),
         inputs: Sequence[str] = (),
     ) -> None:
-        """Note that a node has run; safe from any thread.
+        """Record an execution of a node; thread-safe.
 
         Args:
-            thread_id: as given by `threading.get_native_id`.
+            thread_id: from `threading.get_native_id`.
             outputs: (slot, dtype name, shape, bytes) of each output that is known.
-            inputs: names of the tensors it took.
+            inputs: names of its input tensors.
         """
         self.records.append(
             NodeRecord(
@@ -102,11 +102,11 @@ class StepStatsCollector:
         )
 
     def add(self, others: StepStats) -> None:
-        """Add what another process has collected of this step."""
+        """Add the StepStats of another process for this step."""
         self._others.append(others)
 
     def step_stats(self) -> StepStats:
-        """All records so far, by device, in the order the nodes began."""
+        """All records so far, by device, in order of start time."""
         from aioexec.formats.protos import StepStats
 
         result = StepStats()
@@ -150,11 +150,11 @@ def _write_output(node_output: Any, output: OutputRecord) -> None:
     allocation.allocator_name = ALLOCATOR
 
 
-# When memory runs out
+# Out-of-memory reports
 
 
 def allocations_report(records: Iterable[NodeRecord], alive: Iterable[str] | None = None) -> str:
-    """Name the largest tensors of a step that ran out of memory, for `report_tensor_allocations_upon_oom`.
+    """List the largest tensors of a step that ran out of memory, for `report_tensor_allocations_upon_oom`.
 
     Args:
         alive: names of the tensors that are still held ("a" or "a:1"); None: all that were made.
@@ -182,12 +182,12 @@ def _device_report(device: str, outputs: dict[str, OutputRecord]) -> Iterator[st
 
 
 def tensor_name(node: str, slot: int) -> str:
-    """The name of an output as inputs of other nodes write it."""
+    """The name of an output in the form of node inputs."""
     return f"{node}:{slot}" if slot else node
 
 
 def readable_bytes(count: int) -> str:
-    """A number of bytes for people: 512B, 1.50KiB, 3.00MiB."""
+    """A human-readable number of bytes: 512B, 1.50KiB, 3.00MiB."""
     if count < 1024:
         return f"{count}B"
     size = float(count)

@@ -1,7 +1,7 @@
-"""FileWriter: the events of a training program for TensorBoard, in a file.
+"""FileWriter: writes the events of a program for TensorBoard to a file.
 
-The `add_…` methods encode what they are given and return; they wait for nothing, and may be called without a loop. `flush` and
-`close` are awaited. A file begins with the first event: making a writer touches neither the disk nor the loop.
+The `add_…` methods encode their arguments and return without waiting; they need no event loop. `flush` and `close` are
+coroutines. The first event creates the file: the constructor touches neither the disk nor the loop.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 _PLUGINS: Final = "plugins"
 _METADATA_TAG: Final = b"\x4a"
-"""What the metadata of a summary's value begins with; a summary without this byte has none."""
+"""The tag byte of the metadata in a serialized summary; a summary without this byte has none."""
 
 
 class FileWriter:
     """Writes events to a file in `logdir`, from any thread.
 
     Args:
-        graph: a graph to write first, with `graph_def` or a GraphDef in its place as in older programs.
-        max_queue: taken for TensorFlow's sake. Nothing here waits for room in a queue; see `event_writer` for what bounds it.
-        flush_secs: how long the disk may take to keep an event, which is in the file much earlier.
-        filename_suffix: put behind the name of the file.
-        session: taken for TensorFlow's sake: this process writes the file, whatever the session.
+        graph: a graph to write first; older programs pass a GraphDef here or as `graph_def`.
+        max_queue: accepted for compatibility and ignored; see `event_writer` for the bound.
+        flush_secs: the most seconds until an event is synced to the disk; it is written much earlier.
+        filename_suffix: appended to the file name.
+        session: accepted for compatibility and ignored: this process writes the file.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class FileWriter:
     ) -> None:
         self._logdir = os.fsdecode(logdir)
         self._events = EventWriter(EventFile(self._logdir, filename_suffix or ""), flush_secs)
-        self._described_tags = set[str]()  # their metadata is written: once is enough
+        self._described_tags = set[str]()  # their metadata is written only once
         self._run_tags = set[str]()
         if graph is not None or graph_def is not None:
             content = self._add_graph(graph, graph_def, None)
@@ -68,18 +68,18 @@ class FileWriter:
         await self.close()
 
     def get_logdir(self) -> str:
-        """The directory the file is in."""
+        """The directory of the file."""
         return self._logdir
 
     def add_summary(self, summary: bytes | Summary | np.ndarray[Any, Any], global_step: Any = None) -> None:
-        """Write a summary: a proto, or its bytes as a summary op yields them.
+        """Write a summary: a proto, or its bytes as returned by a summary op.
 
         Of each tag only the first metadata is written.
 
         Raises:
-            InvalidArgumentError: these bytes are no summary.
-            ResourceExhaustedError: the disk is too far behind; `await flush()` to keep in step.
-            OpError: the disk did not take what was added earlier. That still waits; this was not added.
+            InvalidArgumentError: the bytes are no summary.
+            ResourceExhaustedError: too many bytes wait for the disk; use `await flush()`.
+            OpError: earlier events could not be written. They still wait; this one was not added.
         """
         if isinstance(summary, np.ndarray) and not summary.ndim:
             summary = summary.item()
@@ -95,11 +95,11 @@ class FileWriter:
         self._described_tags |= described
 
     def add_session_log(self, session_log: SessionLog, global_step: Any = None) -> None:
-        """Write that a session started or stopped. TensorBoard forgets the steps from a START on, so write it first."""
+        """Write the start or stop of a session. At a START, TensorBoard discards later steps of earlier sessions."""
         self._add(What.SESSION_LOG, _serialized(session_log, "SessionLog", "session_log"), global_step)
 
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
-        """Write a graph with what is known of its shapes, and the assets of its plugins; or a GraphDef as it is.
+        """Write a graph with its static shapes, and the assets of its plugins; or a GraphDef as it is.
 
         Raises:
             GraphTypeError: it is neither.
@@ -108,12 +108,12 @@ class FileWriter:
         self._add_graph(graph, graph_def, global_step)
 
     def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Any = None) -> None:
-        """Write a graph with its collections and signatures."""
+        """Write a graph with its collections and signatures, as a MetaGraphDef."""
         content = _serialized(meta_graph_def, "MetaGraphDef", "meta_graph_def")
         self._add(What.META_GRAPH_DEF, content, global_step)
 
     def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Any = None) -> None:
-        """Write what a step measured of itself, under a tag that TensorBoard shows beside the graph.
+        """Write the RunMetadata of a step, under a tag that TensorBoard shows beside the graph.
 
         Raises:
             GraphValueError: the tag was used before.
@@ -133,28 +133,28 @@ class FileWriter:
         self._add_record(encode_record(content))
 
     async def flush(self) -> None:
-        """Return when all that was added before is on the disk.
+        """Return when all events added before are on the disk.
 
         Raises:
-            OpError: the disk did not take it. It still waits; a further flush tries again.
+            OpError: they could not be written. They still wait; a further flush tries again.
         """
         if self._events.is_closed:
             _warn_of_closed(stacklevel=3)
         await self._events.flush()
 
     async def close(self) -> None:
-        """Flush, and end the file. Adding to a closed writer does nothing but warn.
+        """Flush, and close the file. Adding to a closed writer only warns.
 
         Raises:
-            OpError: the disk did not take what was added, and it is lost.
+            OpError: events could not be written, and are lost.
         """
         await self._events.close()
 
     def reopen(self) -> None:
-        """Take events again after `close`, for another file."""
+        """Accept events again after `close`, for another file."""
         self._events.reopen()
 
-    # How
+    # Implementation
 
     def _add(self, what: What, content: bytes, global_step: Any) -> None:
         step = 0 if global_step is None else int(global_step)
@@ -203,7 +203,7 @@ def _parsed(content: bytes) -> Summary:
 
 @cache
 def _parsing() -> tuple[Callable[[bytes], Summary], type[Exception]]:
-    """How to read a summary, and what says that it is none: looked up once, for each step writes summaries."""
+    """The parser of summaries and its exception; cached, since each step may write summaries."""
     from google.protobuf.message import DecodeError
 
     from aioexec.formats.protos import Summary

@@ -1,6 +1,6 @@
 """Step stats of one or more steps as a trace by thread: each device is a process, each of its threads a row.
 
-Where `timeline` shows what overlapped, this shows the work of each thread, and the steps it belonged to.
+`timeline` shows which nodes overlapped; this shows the work of each thread, and the steps it belonged to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Span(NamedTuple):
-    """A node that ran: nanoseconds, absolute."""
+    """An execution of a node; times are absolute nanoseconds."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class _Span(NamedTuple):
 
 
 def draw_threads(steps: Sequence[StepStats]) -> ChromeTrace:
-    """The trace of some steps, in the order they ran. Times are microseconds since the first event."""
+    """The trace of some steps, in execution order. Times are microseconds since the first event."""
     spans = sorted(_spans(steps), key=lambda span: (span.start, -span.end))
     origin = spans[0].start if spans else 0
     trace = ChromeTrace()
@@ -66,7 +66,7 @@ def _draw_steps(trace: ChromeTrace, spans: list[_Span], origin: int) -> None:
 
 
 def _lanes(spans: list[_Span]) -> list[list[_Span]]:
-    """What a thread did, one thing after the other; what it only waited for, beside other things, has rows of its own."""
+    """Rows for a thread: consecutive nodes share one; nodes during which the thread did other work have rows of their own."""
     lanes: list[list[_Span]] = []
     for span in spans:
         free = next((lane for lane in lanes if lane[-1].end <= span.start), None)

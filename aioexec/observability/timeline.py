@@ -1,8 +1,8 @@
-"""Step stats as a picture: a trace that Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
+"""Step stats as a trace for Perfetto (https://ui.perfetto.dev) and chrome://tracing.
 
-Each device is a process with its nodes in lanes, so that what ran at the same time stands side by side; arrows lead from where
-a tensor was made to where it was used. Times are microseconds since the step's first event, with three decimals: an absolute
-time in microseconds leaves a double no room for the nanoseconds a native row takes.
+Each device is a process with its nodes in lanes, so that concurrent nodes are shown side by side; arrows lead from the
+producers of tensors to their consumers. Times are microseconds since the step's first event, with three decimals: a double
+cannot hold an absolute time in microseconds with the nanoseconds that a native row takes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aioexec.formats.protos import NodeExecStats, StepStats
 
 _LABEL = re.compile(r"(?P<name>\S+) = (?P<op>[^\s(]+)\((?P<inputs>.*)\)", re.DOTALL)
-_TRANSFER = re.compile(r"(?P<tensor>.+)/_\d+")  # the name a partitioner gives to either end of an edge
+_TRANSFER = re.compile(r"(?P<tensor>.+)/_\d+")  # the name of both ends of a partitioned edge
 _ALLOCATORS = 0  # the process that shows memory
 UNKNOWN = "unknown"
 """The op of a node whose label does not contain it."""
@@ -30,13 +30,13 @@ Event = dict[str, Any]
 
 
 class Graphs(Protocol):
-    """What a timeline asks of a graph."""
+    """The interface of a graph that a timeline uses."""
 
     def get_operation_by_name(self, name: str) -> Any: ...
 
 
 class AllocationMaximum(NamedTuple):
-    """When an allocator held the most (microseconds, absolute), how much, and the names of what it held then."""
+    """When an allocator held the most (microseconds, absolute), how many bytes, and the names of the tensors held then."""
 
     timestamp: int
     num_bytes: int
@@ -44,29 +44,29 @@ class AllocationMaximum(NamedTuple):
 
 
 class StepStatsAnalysis(NamedTuple):
-    """A trace, and the most that each allocator held, by its name."""
+    """A trace, and the maximum of each allocator, by its name."""
 
     chrome_trace: ChromeTrace
     allocator_maximums: dict[str, AllocationMaximum]
 
 
 class ChromeTrace:
-    """Events in Chrome's trace format; those about processes and threads first."""
+    """Events in Chrome's trace format; process and thread metadata first."""
 
     def __init__(self) -> None:
         self.metadata: list[Event] = []
         self.events: list[Event] = []
-        self._threads: list[int] = []  # how many each process has
+        self._threads: list[int] = []  # the number of threads of each process
 
     def process(self, name: str) -> int:
-        """Name the next process and return its number."""
+        """Add a process and return its number."""
         number = len(self._threads)
         self._threads.append(0)
         self.metadata.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}})
         return number
 
     def thread(self, pid: int, name: str) -> int:
-        """Name the next thread of a process and return its number."""
+        """Add a thread to a process and return its number."""
         number = self._threads[pid]
         self._threads[pid] += 1
         self.metadata.append(
@@ -85,8 +85,8 @@ class ChromeTrace:
 
 
 @dataclass(slots=True, eq=False)
-class _Shown:
-    """A node that ran: the content of its label, when it ran (nanoseconds, absolute), and where it is drawn."""
+class _Execution:
+    """An execution of a node: the content of its label, its times (nanoseconds, absolute), and its position in the trace."""
 
     stats: NodeExecStats
     name: str
@@ -101,11 +101,11 @@ class _Shown:
 
 
 @dataclass(slots=True, eq=False)
-class _Made:
-    """A tensor: its producer, how much memory it takes, and when it was used last."""
+class _Tensor:
+    """A tensor: its producer, its bytes, and the time of its last use."""
 
     name: str
-    producer: _Shown
+    producer: _Execution
     allocator: str
     nbytes: int
     description: str
@@ -114,22 +114,22 @@ class _Made:
 
 @dataclass(slots=True)
 class _Step:
-    """What there is to draw: nodes, and tensors by name."""
+    """The content of a trace: nodes, and tensors by name."""
 
-    shown: list[_Shown] = field(default_factory=list)
-    made: dict[str, _Made] = field(default_factory=dict)
+    shown: list[_Execution] = field(default_factory=list)
+    made: dict[str, _Tensor] = field(default_factory=dict)
 
     @property
     def origin(self) -> int:
         return min((node.start for node in self.shown), default=0)
 
-    def find(self, tensor: str) -> _Made | None:
-        """A tensor by its name; one that came over from another device was made under its own name there."""
+    def find(self, tensor: str) -> _Tensor | None:
+        """A tensor by its name; a received tensor has the name it has on its own device."""
         return self.made.get(tensor) or self.made.get(_sent(tensor))
 
 
 def label_of(stats: NodeExecStats) -> tuple[str, str, list[str]]:
-    """The content of a node's label: its name, its op and the names of its inputs."""
+    """The parts of a node's label: its name, its op and the names of its inputs."""
     label = _LABEL.fullmatch(stats.timeline_label)
     if label is None:
         return stats.node_name, UNKNOWN, []
@@ -146,7 +146,7 @@ class Timeline:
     """Draws the step stats of a step.
 
     Args:
-        graph: where to look up nodes whose label does not contain their op and inputs.
+        graph: for nodes whose label does not contain their op and inputs.
     """
 
     def __init__(self, step_stats: StepStats, graph: Graphs | None = None) -> None:
@@ -166,11 +166,11 @@ class Timeline:
         """Draw the nodes.
 
         Args:
-            show_dataflow: with arrows between nodes that do not follow each other in one lane.
-            show_memory: with the tensors, and how much memory was held.
+            show_dataflow: draw arrows between nodes that are not consecutive in one lane.
+            show_memory: draw the tensors, and the memory held over time.
 
         Raises:
-            UnimplementedError: `op_time` is not "schedule": that is for devices that run kernels in streams.
+            UnimplementedError: `op_time` is not "schedule": other values are for devices that run kernels in streams.
         """
         if op_time != "schedule":
             raise UnimplementedError(
@@ -205,13 +205,13 @@ class Timeline:
                     made.last_used = max(made.last_used, node.end)
         return step
 
-    def _shown(self, stats: NodeExecStats, thread: str, pid: int, tensors_pid: int) -> _Shown:
+    def _shown(self, stats: NodeExecStats, thread: str, pid: int, tensors_pid: int) -> _Execution:
         start = stats.all_start_nanos or stats.all_start_micros * 1000
         length = stats.all_end_rel_nanos if stats.all_start_nanos else stats.all_end_rel_micros * 1000
         name, op, inputs = label_of(stats)
         if op == UNKNOWN and self._graph is not None:
             op, inputs = self._looked_up(name)
-        return _Shown(stats, name, op, inputs, start, start + length, thread, pid, tensors_pid)
+        return _Execution(stats, name, op, inputs, start, start + length, thread, pid, tensors_pid)
 
     def _looked_up(self, name: str) -> tuple[str, list[str]]:
         assert self._graph is not None
@@ -222,8 +222,8 @@ class Timeline:
         return operation.type, [tensor_name(each.op.name, each.value_index) for each in operation.inputs]
 
 
-def _assign_lanes(nodes: Iterable[_Shown]) -> None:
-    """Give each node, in the order they began, the first lane that is free when it begins."""
+def _assign_lanes(nodes: Iterable[_Execution]) -> None:
+    """Assign each node, by start time, the first lane that is free then."""
     ends: list[int] = []
     for node in nodes:
         free = (lane for lane, end in enumerate(ends) if end <= node.start)
@@ -231,11 +231,11 @@ def _assign_lanes(nodes: Iterable[_Shown]) -> None:
         ends[node.lane : node.lane + 1] = [node.end]
 
 
-def _made_by(node: _Shown) -> Iterator[_Made]:
+def _made_by(node: _Execution) -> Iterator[_Tensor]:
     for output in node.stats.output:
         description = output.tensor_description
         allocation = description.allocation_description
-        yield _Made(
+        yield _Tensor(
             tensor_name(node.name, output.slot),
             node,
             allocation.allocator_name,
@@ -265,7 +265,7 @@ class _Drawing:
     def _at(self, nanoseconds: int) -> float:
         return _micros(nanoseconds - self._origin)
 
-    def _node(self, node: _Shown) -> None:
+    def _node(self, node: _Execution) -> None:
         fields = {"name": node.name, "op": node.op}
         fields.update({f"input{k}": name for k, name in enumerate(node.inputs)})
         if node.thread:
@@ -273,7 +273,7 @@ class _Drawing:
         ts, dur = self._at(node.start), _micros(node.end - node.start)
         self._trace.event("X", "Op", node.op, node.pid, node.lane, ts, dur=dur, args=fields)
 
-    def _dataflow(self, step: _Step, node: _Shown) -> None:
+    def _dataflow(self, step: _Step, node: _Execution) -> None:
         sources = node.inputs
         if not sources and node.op in ("_Recv", "_HostRecv"):
             sources = [_sent(node.name)]
@@ -286,7 +286,7 @@ class _Drawing:
             for kind, end, at in (("s", producer, producer.end), ("t", node, node.start)):
                 self._trace.event(kind, "DataFlow", producer.name, end.pid, end.lane, self._at(at), id=number)
 
-    def _tensor(self, number: int, made: _Made) -> None:
+    def _tensor(self, number: int, made: _Tensor) -> None:
         node = made.producer
         for kind, at, more in (
             ("N", node.start, {}),
@@ -299,11 +299,11 @@ class _Drawing:
 
 
 def _draw_memory(trace: ChromeTrace, step: _Step) -> dict[str, AllocationMaximum]:
-    """How much each allocator held over the step, as a curve, and the most of it.
+    """Draw the memory held by each allocator over the step, as a curve, and its maximum.
 
-    A tensor is held from when its node begins until the last one that uses it ends.
+    A tensor is held from the start of its node until the end of its last consumer.
     """
-    changes: dict[str, list[tuple[int, int, _Made]]] = {}
+    changes: dict[str, list[tuple[int, int, _Tensor]]] = {}
     for made in step.made.values():
         if made.nbytes:
             held = changes.setdefault(made.allocator, [])
@@ -312,7 +312,7 @@ def _draw_memory(trace: ChromeTrace, step: _Step) -> dict[str, AllocationMaximum
     for allocator, found in changes.items():
         found.sort(
             key=lambda change: (change[0], change[1])
-        )  # at one time, what goes leaves room for what comes
+        )  # at equal times, releases come before allocations
         total, alive, most = 0, set[str](), AllocationMaximum(0, -1, set())
         for at, nbytes, made in found:
             total += nbytes

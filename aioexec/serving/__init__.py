@@ -1,4 +1,4 @@
-"""Models over HTTP, in the manner of TensorFlow Serving's REST interface."""
+"""Models over HTTP, with the REST interface of TensorFlow Serving."""
 
 from aioexec.serving.application import application
 from aioexec.serving.client import PredictionClient

@@ -3,8 +3,8 @@
     POST /v1/models/NAME:predict   {"instances": …} -> {"predictions": …}
     GET  /v1/models/NAME           the model's status
 
-Every error is answered with {"error": message} and the HTTP status of its class. A program that has
-an aiohttp server of its own mounts this one there: `own.add_subapp("/ml", application({"digits": model}))`.
+Every error is returned as {"error": message} with the HTTP status of its class. A program with an aiohttp server of its own
+mounts this application there: `own.add_subapp("/ml", application({"digits": model}))`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,22 +23,23 @@ from aioexec.serving.rest_json import decode_request, encode_answer
 T = TypeVar("T")
 
 LARGEST_REQUEST = 1 << 20
-"""Bytes a request's body may have."""
+"""The most bytes of a request's body."""
 
 _LARGEST_INLINE = 1 << 14
-"""Bytes of JSON that are read or written on the loop, in a fraction of a millisecond; more goes to a thread."""
+"""The most bytes of JSON to parse or serialize on the loop, in a fraction of a millisecond; more is done in a thread."""
 
 _BYTES_A_NUMBER = 16
 
 MODELS = web.AppKey("MODELS", Mapping[str, Model])
 DECOMPRESSES = web.AppKey("DECOMPRESSES", bool)
-"""Whether compressed bodies arrive as they are; aiohttp's own connections decompress them."""
+"""Whether the application decompresses bodies itself; aiohttp's own server decompresses them before."""
 
 
 def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_REQUEST) -> web.Application:
     """Return an application that serves `models` by name; the mapping may change while it runs.
 
-    aiohttp keeps the last 1,024 applications of a process, also ended ones: empty the mapping to let go of a model's session.
+    aiohttp keeps references to the last 1,024 applications of a process, stopped ones included: empty the mapping to release a
+    model's session.
     """
     app = web.Application(middlewares=[_answer_errors_as_json], client_max_size=largest_request)
     app[MODELS] = models
@@ -74,7 +75,7 @@ def _model(request: web.Request) -> Model:
 
 
 async def _bounded(size: int, work: Callable[[], T]) -> T:
-    """Do work that grows with `size` bytes of JSON, without holding the loop."""
+    """Run work proportional to `size` bytes of JSON, without blocking the loop."""
     return work() if size <= _LARGEST_INLINE else await in_thread(work)
 
 

@@ -12,7 +12,7 @@ from aioexec.serving.http_status import error_of
 
 
 class PredictionClient:
-    """Ask for predictions inside `async with`.
+    """A client of a model server; used with `async with`.
 
     async with PredictionClient(server.predict_url) as client:
         [prediction] = await client.predict([[0.1, 0.2]])
@@ -38,7 +38,7 @@ class PredictionClient:
         """Return a prediction for each instance.
 
         Raises:
-            OpError: the server's error, of the class its HTTP status stands for.
+            OpError: the server's error, of the class for its HTTP status.
             UnavailableError: the server cannot be reached, or took too long.
         """
         if self._http is None:

@@ -1,7 +1,7 @@
-"""Bounds of the connections of an HTTP server: their number, and how long one may be open without a request.
+"""Limits of the connections of an HTTP server: their number, and the time without a request.
 
-aiohttp has neither: silent connections would use up the process's descriptors. Requests that are malformed before aiohttp finds
-a handler for them are answered here, with JSON like every other error.
+aiohttp has neither: idle connections would exhaust the process's descriptors. Requests that aiohttp rejects before it finds a
+handler get their reply here, as JSON like every other error.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from aioexec.serving.application import DECOMPRESSES
 from aioexec.serving.json_errors import answer_of
 
 _HEAD_SECONDS: Final = 10.0
-"""From the start of a connection until it has sent the head of a request."""
+"""Seconds from the start of a connection until the head of its first request."""
 
 _IDLE_SECONDS: Final = 75.0
-"""From the end of a request's handler until the answer is taken and the head of the next request is there."""
+"""Seconds from the end of a request's handler until the reply is sent and the head of the next request has arrived."""
 
 _GRACE_SECONDS: Final = 1.0
-"""Seconds that requests under way may still take when the server stops, before they are cancelled."""
+"""Seconds that requests under way may take after the server stops, before they are cancelled."""
 
 
 @asynccontextmanager
 async def connections_of(app: web.Application) -> AsyncIterator[Connections]:
-    """The connections of a server of the application; they are closed at the end.
+    """The connections of an application's server; they are closed with it.
 
-    A client that goes away cancels its request.
+    A client that disconnects cancels its request.
     """
     app[DECOMPRESSES] = True
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
@@ -64,20 +64,20 @@ class Connections:
         return _Connection(self, self._server)
 
     def opened(self, connection: _Connection) -> None:
-        """Add a connection; beyond the number, close the one that has waited longest, which may be the new one."""
+        """Add a connection; beyond the limit, close the one that has been idle longest, which may be the new one."""
         self._open.add(connection)
         self.wait(connection, _HEAD_SECONDS)
         if len(self._open) > self._most:
             self._close(next(iter(self.waiting)))
 
     def wait(self, connection: _Connection, seconds: float) -> None:
-        """Close an open connection after so long without a request."""
+        """Close an open connection after `seconds` without a request."""
         if connection in self._open:
             loop = asyncio.get_running_loop()
             self.waiting[connection] = loop.call_later(seconds, self._close, connection)
 
     def end_wait(self, connection: _Connection) -> None:
-        """Let a connection be: it has a request, or is lost."""
+        """Cancel the timer of a connection: it has a request, or is lost."""
         timer = self.waiting.pop(connection, None)
         if timer is not None:
             timer.cancel()
@@ -107,7 +107,7 @@ class Connections:
 
 
 class _Connection(web.RequestHandler):
-    """aiohttp's protocol of one connection, which is aborted instead of waiting for its peer to take what was sent."""
+    """aiohttp's protocol of one connection; it is aborted instead of waiting for the peer to read."""
 
     __slots__ = ("_connections", "_socket")
 
@@ -128,7 +128,7 @@ class _Connection(web.RequestHandler):
         self._socket = None
 
     def abort(self) -> None:
-        """Close the connection at once, with what is not sent."""
+        """Close the connection at once, and discard unsent data."""
         if self._socket is not None:
             self._socket.abort()
 
@@ -139,7 +139,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no HTTP request."""
+        """Reply to malformed HTTP."""
         answer = web.json_response({"error": message or str(exc)}, status=status)
         answer.force_close()
         return answer

@@ -1,4 +1,4 @@
-"""Canonical errors as HTTP statuses and back: the mapping that Google's APIs use."""
+"""Conversion of canonical errors to HTTP statuses and back: the mapping of Google's APIs (google.rpc.Code)."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _STATUS: Final = {
     errors.UnimplementedError: 501,
     errors.UnavailableError: 503,
     errors.DeadlineExceededError: 504,
-    # Not the first of their status, so nothing is read back as these.
+    # Not the first of their status, so no status is converted back to these.
     errors.FailedPreconditionError: 400,
     errors.OutOfRangeError: 400,
     errors.AlreadyExistsError: 409,
@@ -31,12 +31,12 @@ _TO_ERROR: Final = {status: kind for kind, status in reversed(_STATUS.items())}
 def status_of(error: errors.OpError) -> int:
     """Return the HTTP status of an error."""
     if isinstance(error, errors.SessionClosedError):
-        return 503  # its code says cancelled, but the client had no part in that
+        return 503  # not cancelled by the client
     return _TO_STATUS.get(error.error_code, 500)
 
 
 def error_of(status: int) -> type[errors.OpError]:
-    """Return the class of error that an HTTP status stands for."""
+    """Return the error class for an HTTP status."""
     if status == 413:  # the request's body
         return errors.InvalidArgumentError
     return _TO_ERROR.get(status, errors.UnknownError)

@@ -1,4 +1,4 @@
-"""Exceptions as answers: {"error": message}, with the HTTP status of the error's class."""
+"""Exceptions as HTTP replies: {"error": message}, with the status of the error's class."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 def answer_of(error: Exception) -> web.Response:
-    """Return the answer to a request that failed; an exception that is no OpError is logged.
+    """Return the reply to a failed request; an exception that is no OpError is logged.
 
     Raises:
-        web.HTTPException: aiohttp's own answer (no such route, method not allowed, body too large), which aiohttp wants raised.
+        web.HTTPException: aiohttp's own reply (no such route, method not allowed, body too large), which must be raised.
     """
     if isinstance(error, OpError):
         return web.json_response({"error": error.message}, status=status_of(error))

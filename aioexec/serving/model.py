@@ -1,4 +1,4 @@
-"""A model: the tensors of a session's graph that requests feed and fetch, by the names requests use."""
+"""A model: the tensors that requests feed and fetch, by the names in requests."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -10,17 +10,17 @@ from aioexec.graph.node import Tensor
 
 
 class Runner(Protocol):
-    """The methods that serving uses of a session."""
+    """The interface of a session that serving uses."""
 
     async def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
-        """Run what the fetches need and return their values."""
+        """Run a step and return the values of the fetches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A session with a signature: every input and output has a batch as its first dimension.
+    """A session with a signature; the first dimension of every input and output is the batch.
 
-    The session stays its owner's: it may train the same graph meanwhile, and closes it.
+    The caller owns the session, closes it, and may train the same graph meanwhile.
     """
 
     session: Runner

@@ -1,4 +1,4 @@
-"""The body of a request: read within a time, and decompressed to no more bytes than a body may have."""
+"""Reads and decompresses request bodies, with limits on time and on decompressed bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # of gzip and of zlib
 
 
 async def read(request: web.Request) -> bytes:
-    """Read the body, in a time that allows for the longest one over a slow network.
+    """Read the body; the timeout suffices for the largest one over a slow network.
 
     Raises:
-        InvalidArgumentError: the chunks or the compression of it are malformed.
+        InvalidArgumentError: malformed chunks or compression.
         web.HTTPException: it is too large, or takes too long.
     """
     seconds = _SECONDS + request.client_max_size / _SLOWEST_BYTES_A_SECOND
@@ -35,13 +35,13 @@ async def read(request: web.Request) -> bytes:
 
 
 async def decompress(request: web.Request, body: bytes) -> bytes:
-    """Undo the Content-Encoding of a body.
+    """Decompress a body by its Content-Encoding.
 
-    aiohttp would do so as the body arrives, and continues for seconds after a body has turned out to be too large.
+    aiohttp would do so as the body arrives, and continue for seconds after a body exceeds the limit.
 
     Raises:
-        InvalidArgumentError: the compression of it is malformed.
-        web.HTTPException: it is too large, or of another compression than gzip and deflate.
+        InvalidArgumentError: malformed compression.
+        web.HTTPException: it is too large, or the encoding is neither gzip nor deflate.
     """
     coding = request.headers.get("Content-Encoding", "identity").lower()
     if coding == "identity":

@@ -1,14 +1,14 @@
-"""JSON of the REST interface: a request becomes arrays to feed, fetched arrays become an answer.
+"""The JSON of the REST interface: converts requests to arrays, and fetched arrays to replies.
 
-The row format of TensorFlow Serving. Where a model has one input (output), a row is its value; otherwise an
-object with a value for each name:
+The row format of TensorFlow Serving. If a model has one input (output), a row is its value; otherwise an object with a value
+for each name:
 
     {"instances": [[0.1, 0.2], [0.3, 0.4]]}             {"predictions": [1, 7]}
     {"instances": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}   {"predictions": [{"sum": 3, "product": 2}, …]}
 
-Both are JSON (RFC 8259), which has no numbers for what is not finite: in answers these are the strings "NaN", "Infinity" and
-"-Infinity", as in the JSON form of protocol buffers; in requests the words without quotes are refused,
-and so are numbers beyond the range of their input's dtype.
+Both are JSON (RFC 8259), which cannot express infinite numbers and NaN: in replies these are the strings "NaN", "Infinity" and
+"-Infinity", as in the JSON mapping of protocol buffers; in requests the unquoted words are refused, and so are numbers beyond
+the range of their input's dtype.
 """
 
 import base64
@@ -30,7 +30,7 @@ from aioexec.graph.node import Tensor
 Array = npt.NDArray[Any]
 
 SIGNATURE_NAME = "serving_default"
-"""The one signature a model has so far, by the name TensorFlow's clients ask for."""
+"""The name of a model's only signature, which is the default of TensorFlow's clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PredictRequest:
 
 
 def decode_request(inputs: Mapping[str, Tensor], body: bytes) -> PredictRequest:
-    """Read the body of a predict request.
+    """Parse the body of a predict request.
 
     Raises:
         InvalidArgumentError: it is not JSON of the row format, or a value does not fit its input.
@@ -54,10 +54,10 @@ def decode_request(inputs: Mapping[str, Tensor], body: bytes) -> PredictRequest:
 
 
 def encode_answer(outputs: Mapping[str, Array], count: int) -> bytes:
-    """Write the body of the answer to `count` instances.
+    """Serialize the reply to `count` instances.
 
     Raises:
-        InternalError: an output has another batch size than the request, so its rows belong to no instance.
+        InternalError: an output's batch size is not that of the request.
     """
     for name, value in outputs.items():
         if value.ndim == 0 or len(value) != count:
@@ -69,7 +69,7 @@ def encode_answer(outputs: Mapping[str, Array], count: int) -> bytes:
         predictions = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     try:
         return _written(predictions)
-    except ValueError:  # something is not finite, which is rare, so it is looked for only now
+    except ValueError:  # a value is not finite, which is rare, so it is handled only now
         return _written(_finite(predictions))
 
 
@@ -78,7 +78,7 @@ def _written(predictions: Any) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """The same with a string in the place of each number that is not finite."""
+    """The value with non-finite numbers replaced by strings."""
     if isinstance(value, list):
         return [_finite(element) for element in value]
     if isinstance(value, dict):
@@ -98,7 +98,7 @@ def _refuse_constant(name: str) -> Any:
 def _instances(body: bytes) -> list[Any]:
     try:
         request = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8 alike
+    except (ValueError, RecursionError) as error:  # ValueError: malformed JSON or UTF-8
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidArgumentError(f"the request is not JSON: {reason}") from error
     if not isinstance(request, dict):
@@ -149,5 +149,5 @@ def _names(names: Any) -> str:
 
 
 def _encode_leaf(leaf: Any) -> Any:
-    """Encode what `tolist` leaves and JSON lacks: strings, and scalars of types that NumPy does not have."""
+    """Convert values of `tolist` that JSON lacks: strings, and scalars of types that NumPy does not have."""
     return {"b64": base64.b64encode(leaf).decode()} if isinstance(leaf, bytes) else float(leaf)

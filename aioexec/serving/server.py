@@ -1,4 +1,4 @@
-"""`serve`: one model over HTTP for the length of an `async with`."""
+"""`serve`: serves one model over HTTP within an `async with` block."""
 
 import asyncio
 import ipaddress
@@ -19,7 +19,7 @@ from aioexec.serving.model import Model, Runner
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: where it listens, and the model's name there."""
+    """A running server: its address, and the model's name."""
 
     url: str
     name: str
@@ -41,14 +41,14 @@ async def serve(
     port: int = 0,
     largest_request: int = LARGEST_REQUEST,
 ) -> AsyncIterator[Server]:
-    """Serve a session's graph over HTTP while the block runs; port 0 is any free one.
+    """Serve a session's graph over HTTP in the block; port 0 is any free one.
 
-    async with ax.Session() as session:
-        async with serve(session, {"images": images}, {"classes": classes}, name="digits") as server:
-            print(server.predict_url)
+        async with ax.Session() as session:
+            async with serve(session, {"images": images}, {"classes": classes}, name="digits") as server:
+                print(server.predict_url)
 
-    Requests that a web page of another site has a browser on this machine make are refused: their Host or Origin names another
-    host. A client that goes away cancels its step. The session is not closed at the end.
+    Cross-site requests by a browser on this machine are refused: their Host or Origin names another host. A client that
+    disconnects cancels its step. The session is not closed at the end.
 
     Raises:
         PermissionDeniedError: `host` is not a loopback address.
@@ -56,7 +56,7 @@ async def serve(
     _check_loopback(host)
     models = {name: Model(session, inputs, outputs)}
     app = application(models, largest_request=largest_request)
-    app.middlewares.append(_refuse_other_sites)
+    app.middlewares.append(_refuse_cross_site)
     try:
         async with connections_of(app) as connections:
             listening = await asyncio.get_running_loop().create_server(connections, host, port)
@@ -71,7 +71,7 @@ async def serve(
 
 
 @web.middleware
-async def _refuse_other_sites(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _refuse_cross_site(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse requests whose Host (DNS rebinding) or Origin (a page of another site) is not this machine."""
     for header, value in (("Host", f"//{request.host}"), ("Origin", request.headers.get("Origin"))):
         if value is not None and not _is_loopback(_host_of(value)):

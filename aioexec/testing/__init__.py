@@ -1,7 +1,6 @@
-"""For tests, ours and yours: virtual time, clusters in memory, checks of leaks and gradients, loop lag, a pytest plugin.
+"""Test support: virtual time, clusters in memory, checks for leaks and gradients, loop lag, a pytest plugin.
 
-The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` into the top-level
-`conftest.py`.
+The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` into the top-level `conftest.py`.
 """
 
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe

@@ -1,18 +1,16 @@
 """Virtual time for asyncio: a loop whose clock jumps to the next timer instead of waiting for it.
 
-The loop asks its selector to wait until the next timer. Ours looks once whether I/O is ready; if not, it
-moves the clock forward by the time it would have waited and returns. So `asyncio.sleep(3600)` takes
-microseconds, timers fire in the order of their deadlines, and code between two timers takes no virtual time
-at all.
+The loop calls its selector with the time until the next timer. This selector polls once for I/O; if there is none, it advances
+the clock by that time and returns. So `asyncio.sleep(3600)` takes microseconds, timers fire in the order of their deadlines,
+and code between two timers takes no virtual time.
 
-The clock must not jump while someone outside the loop still works and will call back, for then a timeout
-would fire that in reality would not. Four things hold it: jobs of `loop.run_in_executor` and
-`asyncio.to_thread` (counted by the loop itself), jobs of workers that are awaited, `with clock.hold():`, and
-predicates given to `clock.add_busy`. While held, the loop waits for real, and time stands still. I/O of other processes or the
-kernel is not seen; hold the clock around it.
+The clock must not jump while work outside the loop will call back, because timeouts would fire too early. It is held by: jobs
+of `loop.run_in_executor` and `asyncio.to_thread` (counted by the loop itself), awaited jobs of workers, `with clock.hold():`,
+and predicates given to `clock.add_busy`. While it is held, the loop waits in real time, and virtual time stands still. I/O of
+other processes or the kernel is not detected; hold the clock around it.
 
-uvloop waits inside libuv and has no such seam. Tests in virtual time therefore run on the standard library's
-loop whatever `--loop` says; nothing that depends on uvloop may be tested in virtual time.
+uvloop waits inside libuv, where the selector cannot be replaced. Tests in virtual time therefore run on the standard library's
+loop whatever `--loop` says; nothing that depends on uvloop can be tested in virtual time.
 """
 
 import asyncio
@@ -26,14 +24,14 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 HELD_POLL_SECONDS = 0.0005
-"""How often a held clock looks at its predicates, in real time; a callback from a thread wakes it at once."""
+"""The real-time interval at which a held clock evaluates its predicates; a callback from a thread wakes it at once."""
 
 
 class VirtualClock:
-    """Time that stands still until the loop is idle, then jumps to the next timer.
+    """A clock that stands still until the loop is idle, then jumps to the next timer.
 
     Attributes:
-        autojump: False keeps time still until `advance` is called.
+        autojump: if False, only `advance` moves the clock.
     """
 
     def __init__(self, start: float = 0.0, *, autojump: bool = True) -> None:
@@ -47,14 +45,14 @@ class VirtualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move time forward; timers due by then fire when the loop runs next."""
+        """Move time forward; timers due by then fire in the loop's next iteration."""
         if seconds < 0:
             raise ValueError(f"VirtualClock.advance: seconds must not be negative, got {seconds!r}")
         self._now += seconds
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep time from jumping inside the block."""
+        """Keep time from jumping in the block."""
         self._holds += 1
         try:
             yield
@@ -73,7 +71,7 @@ class VirtualClock:
 
 
 class VirtualSelector(selectors.BaseSelector):
-    """A selector that, when there is nothing to do, moves the clock instead of waiting."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -88,7 +86,7 @@ class VirtualSelector(selectors.BaseSelector):
         if self._clock.is_held:
             return self._real.select(HELD_POLL_SECONDS)
         if timeout is None or not self._clock.autojump:
-            # No timer to jump to (or none we may jump to): only I/O or another thread can go on from here.
+            # No timer to jump to, or jumps are disabled: only I/O or another thread can make progress.
             return self._real.select(timeout if timeout is None else HELD_POLL_SECONDS)
         self._clock.advance(timeout)
         return []
@@ -124,7 +122,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return self.clock.time()
 
     def hold_time(self) -> AbstractContextManager[None]:
-        """Keep time from jumping inside the block; the engine calls it while it awaits a worker (see `devices.workers`)."""
+        """Keep time from jumping in the block; the engine uses it while it awaits a worker (see `devices.workers`)."""
         return self.clock.hold()
 
     def run_in_executor(
@@ -143,6 +141,6 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return future
 
     async def shutdown_default_executor(self, *args: Any, **options: Any) -> None:
-        """Wait for the executor's threads in real time: the standard library does so in a thread of its own."""
+        """Wait for the executor's threads in real time: the standard library does so in a separate thread."""
         with self.clock.hold():
             await super().shutdown_default_executor(*args, **options)

@@ -1,4 +1,4 @@
-"""A whole cluster in one event loop, for tests: real servers and sessions, whose calls travel in memory.
+"""A whole cluster in one event loop, for tests: real servers and sessions, with simulated calls between them.
 
     async with InMemoryCluster({"ps": 1, "worker": 2}) as cluster:
         async with cluster.session("worker", 0, graph=graph) as session:
@@ -7,11 +7,11 @@
             with pytest.raises(UnavailableError):
                 await session.run(train_op)
 
-Every request and reply is a message of `cluster.network`, where messages can be lost, delayed and repeated. Tasks are hosts of
-it, "worker-0"; sessions are on the host "client". In virtual time (`virtual_clock`) waiting costs nothing; on a
-`DeterministicLoop`, and with `bits` that are not random, a run can be repeated message by message.
+Every request and reply is a message of `cluster.network`, where messages can be lost, delayed and repeated. Tasks are its hosts
+"worker-0" etc.; sessions are on the host "client". In virtual time (`virtual_clock`) waiting costs nothing; on a
+`DeterministicLoop`, and with deterministic `bits`, a run can be repeated message by message.
 
-`cluster.target(job, index)` is for what makes sessions itself, such as MonitoredTrainingSession.
+`cluster.target(job, index)` is for code that makes its own sessions, such as MonitoredTrainingSession.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.session import Session
 
 CLIENT = "client"
-"""The host that sessions are on."""
+"""The host of the sessions."""
 
 _PORT = 2222
 _SCHEME = "memory://"
 _RUNTIME_TYPE = "IN_MEMORY_SESSION"
 _numbers = itertools.count(1)
-_clusters: dict[str, InMemoryCluster] = {}  # those that are up, by their names in targets
+_clusters: dict[str, InMemoryCluster] = {}  # running clusters, by their names in targets
 
 
 class InMemoryCluster:
     """Servers of one cluster, all of them started.
 
     Args:
-        jobs: how many tasks each job has.
+        jobs: the number of tasks of each job.
         config: a ConfigProto for all servers.
-        network: what their messages travel by; a new one by default.
-        liveness: when a silent peer counts as gone.
-        bits: where random numbers come from.
+        network: the network of their messages; a new one by default.
+        liveness: when an unresponsive peer counts as lost.
+        bits: the source of random numbers.
 
-    `spec` is the ClusterSpec, `network` the network. `_servers` are those that are up, by host.
+    `spec` is the ClusterSpec, `network` the network. `_servers` are the running ones, by host.
     """
 
     def __init__(
@@ -109,15 +109,15 @@ class InMemoryCluster:
     def session(
         self, job: str = "worker", index: int = 0, graph: BaseGraph | None = None, config: Any = None
     ) -> Session:
-        """A session on a task's server, which need not be up."""
+        """A session on a task's server, which need not be running."""
         return Session(self.target(job, index), graph, config)
 
     def target(self, job: str = "worker", index: int = 0) -> str:
-        """What a Session takes to use a task's server."""
+        """The target of sessions on a task's server."""
         return f"{_SCHEME}{self._name}/{self.spec.task_address(job, index)}"
 
     def new_runtime(self, options: SessionOptions, address: str) -> GrpcSession:
-        """What is behind a session."""
+        """The implementation of a session."""
         return GrpcSession(options, self.channel(address), self._bits)
 
     def channel(self, address: str) -> Channel:
@@ -128,7 +128,7 @@ class InMemoryCluster:
 
     @staticmethod
     def host(job: str, index: int = 0) -> str:
-        """The host a task is on."""
+        """The host of a task."""
         return f"{job}-{index}"
 
     def server(self, job: str, index: int = 0) -> Server:
@@ -144,11 +144,11 @@ class InMemoryCluster:
 
     @property
     def servers(self) -> list[Server]:
-        """All servers that are up."""
+        """All running servers."""
         return list(self._servers.values())
 
     async def kill(self, job: str, index: int = 0) -> None:
-        """End a task as its process's death would: at once, without a word. What it held is given back when this returns."""
+        """End a task like the death of its process: at once, without messages. Its resources are released when this returns."""
         host = self.host(job, index)
         self.network.kill(host)
         server = self._servers.pop(host, None)
@@ -156,10 +156,10 @@ class InMemoryCluster:
             await server.stop()
 
     def restart(self, job: str, index: int = 0) -> None:
-        """Start the server of a task that was killed, under the same address; it knows nothing of its former life.
+        """Start the server of a killed task at the same address, without its former state.
 
         Raises:
-            GraphValueError: it is up.
+            GraphValueError: it is running.
         """
         if self.host(job, index) in self._servers:
             raise GraphValueError(f"task {index} of job {job!r} is up: kill it first")
@@ -170,7 +170,7 @@ class InMemoryCluster:
         self.network.freeze(self.host(job, index))
 
     def thaw(self, job: str, index: int = 0) -> None:
-        """Deliver what freezing a task has held."""
+        """Deliver the held messages of a frozen task."""
         self.network.thaw(self.host(job, index))
 
     def _start(self, job: str, index: int) -> None:
@@ -187,7 +187,7 @@ class InMemoryCluster:
 
 
 class _Sessions(SessionFactory):
-    """Makes sessions on the clusters that are up; registered while there are any."""
+    """The session factory for running clusters; registered while there are any."""
 
     def accepts_options(self, options: SessionOptions) -> bool:
         return options.target.startswith(_SCHEME)

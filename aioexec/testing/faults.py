@@ -1,14 +1,14 @@
-"""Faults in a cluster in memory: what happens to which of its messages, planned from a seed.
+"""Fault injection for clusters in memory, with faults planned from a seed.
 
     faults = planned(seed=7, messages=120, count=2)
     async with InMemoryCluster({"worker": 2}) as cluster:
         async with FaultInjector(cluster, faults) as injector:
-            ...  # the program; what it does may fail
+            ...  # the program, which may fail
             await injector.settle()
-            ...  # every task is up again, every message arrives
+            ...  # every task runs again, every message arrives
 
-Faults happen when a message is sent. The six kinds are what processes and networks do: a task dies, and is started again after
-a while; it stops for a while; a message is lost, and its connection with it; it is late; it comes twice; others overtake it.
+A fault occurs when a message is sent. There are six kinds: a task is killed and restarted after a while; it freezes for a
+while; a message is lost, and its connection with it; it is delayed; it is repeated; it is overtaken by others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aioexec.testing.cluster import InMemoryCluster
 
 
 class FaultKind(enum.Enum):
-    """What happens."""
+    """The kinds of faults."""
 
     KILL = "kill"
     FREEZE = "freeze"
@@ -43,7 +43,7 @@ _SECONDS = {
     FaultKind.DUPLICATE: (0.0, 1.0),
     FaultKind.REORDER: (0.0001, 0.002),
 }
-"""How long a fault lasts: from a blink to more than it takes to notice, or some latencies."""
+"""The duration of a fault: from a few latencies to more than it takes to detect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Fault:
     """One fault.
 
     Attributes:
-        message: at which it happens, counted from 1 from the beginning of the injection.
-        kind: what happens.
-        seconds: until a killed task is started again, a frozen one goes on, a late message or the second copy arrives.
-        at_source: whether it is the sender that is killed or frozen; a client never is.
+        message: the number of the message at which it occurs, from 1 at the start of the injection.
+        kind: the kind.
+        seconds: until a killed task is restarted, a frozen one thaws, a delayed message or the second copy arrives.
+        at_source: whether the sender is killed or frozen, rather than the receiver; a client never is.
     """
 
     message: int
@@ -66,7 +66,7 @@ class Fault:
 def planned(
     seed: int, messages: int, count: int = 1, kinds: Sequence[FaultKind] = tuple(FaultKind)
 ) -> list[Fault]:
-    """Faults at random messages up to a number; the same for the same arguments."""
+    """Faults at random messages up to a number; deterministic for given arguments."""
     chance = random.Random(seed)
     return [_random_fault(chance, messages, kinds) for _ in range(count)]
 
@@ -78,9 +78,9 @@ def _random_fault(chance: random.Random, messages: int, kinds: Sequence[FaultKin
 
 
 class FaultInjector:
-    """Makes faults happen in a cluster; inside its block.
+    """Injects faults into a cluster, within its block.
 
-    `seen` counts the messages, `happened` are the faults that had a message. `_under_way` are killings and freezings.
+    `seen` counts the messages, `happened` are the faults that occurred. `_under_way` are tasks that restart or thaw.
     """
 
     def __init__(self, cluster: InMemoryCluster, faults: Iterable[Fault]) -> None:
@@ -111,7 +111,7 @@ class FaultInjector:
             await asyncio.wait(list(self._under_way))
 
     async def settle(self) -> None:
-        """Let no more faults happen, and wait until every task is up and speaks."""
+        """Stop injecting, and wait until every task runs and replies."""
         self._faults.clear()
         while self._under_way:
             await asyncio.gather(*self._under_way)

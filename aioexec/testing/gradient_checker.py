@@ -1,4 +1,4 @@
-"""Gradients against finite differences, under the names of `tf.test`; here they are awaited.
+"""Comparison of gradients with finite differences, under the names of `tf.test`; its functions are coroutines.
 
 A Jacobian has a row for each number in x and a column for each number in y; a complex one counts as two, real and imaginary.
 """
@@ -20,7 +20,7 @@ from aioexec.graph.node import Tensor
 
 Array = np.ndarray[Any, Any]
 Jacobians = tuple[Array, Array]
-"""By the gradient function, and by differences."""
+"""(by the gradient function, by finite differences)."""
 
 
 async def compute_gradient(
@@ -33,13 +33,13 @@ async def compute_gradient(
     init_targets: Sequence[Any] | None = None,
     extra_feed_dict: Mapping[Any, Any] | None = None,
 ) -> Any:
-    """The Jacobian of y by x in two ways, in the default session; of lists of x, shapes and values a list of pairs.
+    """The Jacobian of y with respect to x in two ways, in the default session; for lists of x, a list of pairs.
 
     Args:
-        x_init_value: where to take it; random numbers in [0, 1) by default.
+        x_init_value: the point; random numbers in [0, 1) by default.
         delta: half the difference in x.
         init_targets: operations to run first.
-        extra_feed_dict: what else y needs.
+        extra_feed_dict: further feeds that y needs.
 
     Raises:
         GraphValueError: shape and value do not fit, a tensor is not of floats, y does not depend on x, or there is no default
@@ -74,7 +74,7 @@ async def compute_gradient_error(
 
 
 class _Check:
-    """One x and y: the gradient of y by x, weighted by `weights`, to be fed, one number of y after the other."""
+    """One pair of x and y: the gradient of y * weights with respect to x, run with one-hot `weights` for each number in y."""
 
     def __init__(
         self, x: Tensor, y: Tensor, y_shape: Sequence[int], delta: float, feeds: Mapping[Any, Any]

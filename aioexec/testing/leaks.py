@@ -1,11 +1,11 @@
-"""`LeakCheck`: what was started inside the block must be gone at its end.
+"""`LeakCheck`: checks that everything started in the block is gone at its end.
 
-Looks at tasks of the running loop (`async with` only), threads, and open file descriptors, sockets among
-them. Something that is merely slow to go gets a grace: a few passes of the loop, a join, a garbage
-collection; all three only when something is left over, so a clean block pays next to nothing.
+It checks tasks of the running loop (`async with` only), threads, and open file descriptors, including sockets. Leftovers get a
+grace period: a few iterations of the loop, a join, a garbage collection; only if there are any, so a clean block costs almost
+nothing.
 
-Threads that belong to the process rather than to what the block tests (the workers of the devices) are named
-`aioexec-process-…` by their owners and are not counted.
+Threads that belong to the process rather than to the tested code (the workers of the devices) are named `aioexec-process-…` by
+their owners and are not counted.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ class LeakError(AssertionError):
 
 
 class LeakCheck:
-    """Fail with `LeakError` if tasks, threads or file descriptors are left at the end of the block.
+    """Raise `LeakError` if tasks, threads or file descriptors are left at the end of the block.
 
-    `lasting_threads` are prefixes of names; `lasting_descriptors` returns at the end what belongs to the process.
-    `task_passes` are the passes of the loop in which a cancelled task must finish; `join_seconds` the real time, all
-    together, in which threads that are about to end must, and tasks of compiled libraries.
+    `lasting_threads` are prefixes of names; `lasting_descriptors` returns at the end those that belong to the process.
+    `task_passes` are the loop iterations in which a cancelled task must finish; `join_seconds` the total real time in which
+    threads that are about to end must finish, and tasks of compiled libraries.
 
-    The plain `with` form is for code around an event loop; `async with` also checks the loop's tasks. A block
-    that raises is not checked, so its own error is seen.
+    The plain `with` form is for code around an event loop; `async with` also checks the loop's tasks. A block that raises is
+    not checked, so that its own error is seen.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LeakCheck:
         self._lasting_descriptors = lasting_descriptors
         self._join_seconds = join_seconds
         self._task_passes = task_passes
-        # What was there on entry; a thing is its identity, so a reused name or number does not hide a leak.
+        # State on entry, by identity, so that a reused name or number does not hide a leak.
         self._tasks: set[AnyTask] = set()
         self._threads: set[threading.Thread] = set()
         self._descriptors: dict[int, str] = {}
@@ -98,7 +98,7 @@ class LeakCheck:
         if left and not any(isinstance(task.get_coro(), CoroutineType) for task in left):
             _, left = await asyncio.wait(
                 left, timeout=self._join_seconds
-            )  # compiled ones wait for their library's threads
+            )  # tasks of compiled libraries wait for their threads
         return sorted(map(describe_task, left))
 
     def _left_threads(self) -> list[str]:
@@ -120,7 +120,7 @@ class LeakCheck:
         gc.collect()  # a socket or file in a reference cycle is closed by the collector, with a warning
         deadline = monotonic() + self._join_seconds
         while self._new_descriptors() and monotonic() < deadline:
-            sleep(0.005)  # the threads of libraries close theirs when they get to it
+            sleep(0.005)  # threads of libraries close their descriptors with a delay
         return [f"file descriptor {number}: {target}" for number, target in self._new_descriptors()]
 
     def _new_descriptors(self) -> list[tuple[int, str]]:
@@ -134,7 +134,7 @@ class LeakCheck:
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return what each open file descriptor of this process leads to; empty where that is unknown."""
+    """Return the target of each open file descriptor of this process; empty if unknown."""
     descriptors = {}
     try:
         names = os.listdir("/proc/self/fd")
@@ -144,7 +144,7 @@ def open_descriptors() -> dict[int, str]:
         try:
             descriptors[int(name)] = os.readlink(f"/proc/self/fd/{name}")
         except OSError:
-            continue  # the one that listed the directory
+            continue  # the descriptor that listed the directory
     return descriptors
 
 

@@ -1,16 +1,15 @@
-"""pytest plugin: the loop a test runs on, virtual time, and checks that hold for every test.
+"""pytest plugin: the event loop of a test, virtual time, and checks after every test.
 
 Opt in from the top-level `conftest.py`, beside pytest-asyncio:
 
     pytest_plugins = ["aioexec.testing.plugin"]
 
-- `--loop=asyncio|uvloop|both` (default asyncio) chooses the loop of asynchronous tests; tests marked
-  `both_loops` run on both whatever the option says.
-- The fixture `virtual_clock` puts a test into virtual time (on the standard library's loop, see `clock`),
-  `deterministic_clock` also spares it threads, so that it always does the same (see `deterministic`).
+- `--loop=asyncio|uvloop|both` (default asyncio) selects the loop of asynchronous tests; tests marked `both_loops` run on both
+  whatever the option.
+- The fixture `virtual_clock` runs a test in virtual time (on the standard library's loop, see `clock`), `deterministic_clock`
+  also without threads, so that it is deterministic (see `deterministic`).
 - After every test, tasks, threads and file descriptors must be as before; `allow_leaks` marks an exception.
-- A blocking call from aioexec's code on a running loop raises `blockbuster.BlockingError`; `may_block` allows
-  it.
+- A blocking call from aioexec's code on a running loop raises `blockbuster.BlockingError`; `may_block` allows it.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 try:
     import uvloop
-except ImportError:  # there is none for Windows
+except ImportError:  # not available on Windows
     uvloop = None  # type: ignore[assignment]
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -61,10 +60,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers and arm the detector of blocking calls."""
+    """Register the markers and enable the detector of blocking calls."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    # Armed once: patching takes milliseconds, and it only acts where a loop is running.
+    # Enabled once: patching takes milliseconds, and it only acts while a loop is running.
     detector = BlockBuster("aioexec", excluded_modules=["aioexec.testing"])
     detector.activate()
     config.stash[_blocking_detector] = detector
@@ -72,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Disarm the detector of blocking calls; end the compiler child."""
+    """Disable the detector of blocking calls; end the compiler child."""
     library = _kernel_library()
     if library is not None:
         library.shutdown()
@@ -82,12 +81,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Name the loop in the first lines of the report."""
+    """Show the loop in the header of the report."""
     return f"loop: {config.getoption('--loop')}"
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
-    """Choose the loops a test runs on (a hook of pytest-asyncio)."""
+    """Select the loops a test runs on (a hook of pytest-asyncio)."""
     fixtures = getattr(item, "fixturenames", ())
     if "deterministic_clock" in fixtures:
         return {"deterministic": DeterministicLoop}
@@ -101,7 +100,7 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> M
 
 @pytest.fixture(autouse=True)
 def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves threads or file descriptors behind, once its loop is closed."""
+    """Fail a test that leaves threads or file descriptors behind, after its loop is closed."""
     if _allows_leaks(request):
         yield
         return
@@ -113,13 +112,13 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _kernel_library() -> "KernelLibrary | None":
-    """The kernels of this process, if any test has asked for some."""
+    """The kernel library of this process, if any test has used it."""
     jit = sys.modules.get("aioexec.devices.jit.library")
     return None if jit is None else jit.PROCESS_LIBRARY
 
 
 def _compiler_descriptors() -> list[int]:
-    """What leads to the compiler child, which belongs to the process: a new one for each test would take a second."""
+    """The descriptors of the compiler child, which belongs to the process: a new one for each test would take a second."""
     library = _kernel_library()
     descriptor = None if library is None else library.process.descriptor
     return [] if descriptor is None else [descriptor]
@@ -127,7 +126,7 @@ def _compiler_descriptors() -> list[int]:
 
 @pytest_asyncio.fixture
 async def task_leak_check(request: pytest.FixtureRequest) -> AsyncIterator[None]:
-    """Fail an asynchronous test whose loop has other tasks than before, once its fixtures are torn down."""
+    """Fail an asynchronous test whose loop has other tasks than before, after the teardown of its fixtures."""
     if _allows_leaks(request):
         yield
         return
@@ -136,7 +135,7 @@ async def task_leak_check(request: pytest.FixtureRequest) -> AsyncIterator[None]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each asynchronous test `task_leak_check`: early in, so late out, but before the loop is closed."""
+    """Add `task_leak_check` to each asynchronous test: set up early, so torn down late, but before the loop is closed."""
     for item in items:
         if not isinstance(item, pytest.Function) or not _runs_in_own_loop(item):
             continue
@@ -146,7 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Disarm the detector of blocking calls for a test marked `may_block`, or whose loop has no threads to give them to."""
+    """Disable the detector of blocking calls for a test marked `may_block`, or whose loop has no threads."""
     if (
         request.node.get_closest_marker("may_block") is None
         and "deterministic_clock" not in request.fixturenames
@@ -161,7 +160,7 @@ def blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest_asyncio.fixture
 async def virtual_clock() -> VirtualClock:
-    """Put the test into virtual time and return its clock."""
+    """Run the test in virtual time; yields its clock."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualClockLoop), "pytest_asyncio_loop_factories chose it"
     return loop.clock
@@ -169,7 +168,7 @@ async def virtual_clock() -> VirtualClock:
 
 @pytest_asyncio.fixture
 async def deterministic_clock() -> VirtualClock:
-    """Put the test on a `DeterministicLoop`, in virtual time and without threads, and return its clock."""
+    """Run the test on a `DeterministicLoop`, in virtual time and without threads; yields its clock."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, DeterministicLoop), "pytest_asyncio_loop_factories chose it"
     return loop.clock
@@ -188,6 +187,6 @@ def _runs_in_own_loop(item: pytest.Function) -> bool:
 
 
 def _open_lasting_descriptors() -> None:
-    """Have libuv open what it keeps for the life of the process, or the first test would seem to leak it."""
+    """Make libuv open the descriptors it keeps for the life of the process; otherwise they would count as a leak."""
     if uvloop is not None:
         uvloop.new_event_loop().close()

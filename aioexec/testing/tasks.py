@@ -1,9 +1,9 @@
-"""`all_tasks_blocked`: let everything run that can, without letting time pass.
+"""`all_tasks_blocked`: runs all other tasks until each waits, without advancing time.
 
-A task that awaits a future shows it (`_fut_waiter`, in C and Python tasks alike); a runnable one has none, or
-a finished one. Callbacks between a finished future and the task behind it (`gather`, `wait`, a chain of done
-callbacks) show nowhere on uvloop, so the loop must look quiet for several passes in a row; on the standard
-library's loop its ready queue is looked at too.
+A task that awaits a future refers to it (`_fut_waiter`, in C and Python tasks alike); a runnable one has none, or a finished
+one. Callbacks between a finished future and the task that awaits it (`gather`, `wait`, a chain of done callbacks) are not
+visible on uvloop, so the loop must be idle for several iterations in a row; on the standard library's loop its ready queue is
+checked too.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 QUIET_PASSES = 8
-"""Passes without a runnable task after which the loop is quiet: one per link in a chain of callbacks."""
+"""Iterations without a runnable task after which the loop counts as idle: one per link in a chain of callbacks."""
 
 _waiting: "WeakSet[asyncio.Task[Any]]" = WeakSet()  # tasks inside all_tasks_blocked, on any loop
 
@@ -19,10 +19,10 @@ _waiting: "WeakSet[asyncio.Task[Any]]" = WeakSet()  # tasks inside all_tasks_blo
 async def all_tasks_blocked(max_passes: int = 100_000) -> None:
     """Return when every other task of the running loop waits for something.
 
-    Timers do not fire for this; work in threads or other processes is not waited for.
+    Timers are not advanced; work in threads or other processes is not waited for.
 
     Raises:
-        RuntimeError: after `max_passes` passes of the loop some tasks still run: they spin on `sleep(0)`.
+        RuntimeError: after `max_passes` iterations of the loop some tasks still run: they call `sleep(0)` in a loop.
     """
     loop = asyncio.get_running_loop()
     me = asyncio.current_task()
