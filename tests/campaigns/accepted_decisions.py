@@ -311,7 +311,13 @@ DECIDED = (
         VALUES,
         "limits have to be scalars for outputs without elements too",
     ),
-    Accepted("ApplyAddSign", INVALID, VALUES, "all coefficients have to be scalars"),
+    Accepted(
+        "ApplyAddSign ApplyPowerSign ResourceApplyAddSign ResourceApplyPowerSign",
+        INVALID,
+        VALUES,
+        "all coefficients have to be scalars; TensorFlow does not look at sign_decay",
+        only=lambda call: operands(call)[2].ndim > 0,
+    ),
     Accepted(
         "AvgPoolGrad AvgPool3DGrad", INVALID, VALUES, "the gradient has to have the shape of the output"
     ),

@@ -17,6 +17,7 @@ from tests.campaigns.accepted import (
     INTERNAL,
     INVALID,
     MISSING,
+    OPS_OF_WINDOWS,
     POOLS,
     POOLS_OF_VOLUMES,
     RESOURCE_SCATTERS,
@@ -131,11 +132,19 @@ ACCEPTED = (
     ),
     # What is refused in another order
     Accepted(
-        "MaxPoolV2 MaxPoolGradV2 MaxPoolGradGradV2",
+        OPS_OF_WINDOWS,
         INVALID,
         UNIMPLEMENTED,
         "windows that are wrong in two ways: either may be reported",
         only=has_odd_windows,
+    ),
+    Accepted(
+        OPS_OF_WINDOWS,
+        UNIMPLEMENTED,
+        INVALID,
+        "windows along channels, and operands that do not fit: either may be reported",
+        "building: Dimension",
+        has_windows_along_channels,
     ),
     Accepted(
         EVERY_OP,

@@ -40,11 +40,16 @@ def has_tiny_count(call: Call) -> bool:
     return 0 < (begin + end) / max(step, 1.0) < float(np.finfo(np.float64).tiny)
 
 
+def windows(call: Call) -> list[list[int]]:
+    """The sizes and strides of windows: attributes, or the last two operands."""
+    given = [list(call.attrs[name]) for name in ("ksize", "strides") if name in call.attrs]
+    return given or [each.reshape(-1).tolist() for each in operands(call)[-2:]]
+
+
 def has_windows_along_channels(call: Call) -> bool:
-    """Whether windows, of attributes or of the last two operands, have more than one channel or stride along them."""
+    """Whether windows have more than one channel or stride along them."""
     channels = 1 if call.attrs.get("data_format", "NHWC").startswith("NC") else -1
-    given = [call.attrs[name] for name in ("ksize", "strides") if name in call.attrs]
-    return any(sizes[channels] != 1 for sizes in given or (each.reshape(-1) for each in operands(call)[-2:]))
+    return any(sizes[channels:][:1] != [1] for sizes in windows(call))
 
 
 def has_infinite_or_nan(call: Call) -> bool:
@@ -64,11 +69,10 @@ def has_unlike_shapes(call: Call) -> bool:
 
 
 def has_odd_windows(call: Call) -> bool:
-    """Whether the last two operands, sizes and strides, are both along batch or channels and not all positive."""
-    both = np.concatenate([value.reshape(-1) for value in operands(call)[-2:]])
-    return bool(
-        min(both) <= 0 and any(value.reshape(-1)[[0, -1]].tolist() != [1, 1] for value in operands(call)[-2:])
-    )
+    """Whether windows are both along batch or channels and not all positive."""
+    given = windows(call)
+    is_odd = any(size <= 0 for sizes in given for size in sizes)
+    return is_odd and any([*sizes[:1], *sizes[-1:]] != [1, 1] for sizes in given)
 
 
 def has_outside_index(call: Call) -> bool:

@@ -183,7 +183,9 @@ def guarded(before: bool = False) -> Iterator[Guards]:
             self.arena = guards.arena(program.variant)
             self.words[HEADER + program.variant.arena_slot] = address_of(self.arena)
 
-        patch.setattr(frame_module, "_memory", lambda nbytes: np.empty(0, np.uint8))  # of the arena that is replaced
+        patch.setattr(
+            frame_module, "_memory", lambda nbytes: np.empty(0, np.uint8)
+        )  # of the arena that is replaced
         patch.setattr(frame_module.Frame, "__init__", make_frame)
         started = walk_module.Walk.__init__
 
