@@ -65,6 +65,13 @@ SCATTERS_ND = (
 )
 GRADIENTS_OF_FUNCTIONS = "InvGrad ReciprocalGrad RsqrtGrad SqrtGrad TanhGrad SigmoidGrad"
 SPARSE_REDUCTIONS = "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse"
+SPARSE_UPDATES = (
+    "SparseApplyAdadelta SparseApplyAdagradDA SparseApplyCenteredRMSProp SparseApplyFtrl SparseApplyFtrlV2 "
+    "SparseApplyMomentum SparseApplyProximalAdagrad SparseApplyProximalGradientDescent SparseApplyRMSProp "
+    "ResourceSparseApplyAdadelta ResourceSparseApplyAdagradDA ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl "
+    "ResourceSparseApplyFtrlV2 ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum ResourceSparseApplyRMSProp "
+    "ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent"
+)
 GENERATORS = (
     "StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2 StatelessRandomUniformIntV2 "
     "StatelessRandomUniformFullIntV2 StatelessRandomGammaV3 StatelessShuffle"

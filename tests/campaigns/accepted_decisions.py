@@ -14,6 +14,7 @@ from tests.campaigns.accepted import (
 )
 from tests.campaigns.call_properties import (
     has,
+    has_both_zeros,
     has_denormals,
     has_empty_operand,
     has_infinite_or_nan,
@@ -181,11 +182,25 @@ DECIDED = (
     ),
     # What is decided otherwise
     Accepted(
+        "AsString",
+        INVALID,
+        VALUES,
+        "the width of texts is bounded, as no other attribute of so few bytes asks for so much memory",
+        only=lambda call: max(call.attrs.get("width", 0), call.attrs.get("precision", 0)) > 2**16,
+    ),
+    Accepted(
+        "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2",
+        VALUES,
+        VALUES,
+        "0 and -0 are the same; TensorFlow's numbers of 16 bits, unlike its others, compare equal and hash differently",
+        only=has_both_zeros,
+    ),
+    Accepted(
         "Range",
         VALUES,
         VALUES,
-        "TensorFlow takes a count below the normal numbers for zero",
-        only=has_tiny_count,
+        "TensorFlow takes a limit or a count below the normal numbers for zero",
+        only=lambda call: has_denormals(call) or has_tiny_count(call),
     ),
     Accepted(
         "Barrier",

@@ -23,6 +23,7 @@ from tests.campaigns.accepted import (
     RESOURCE_SCATTERS,
     SCATTERS_ND,
     SPARSE_REDUCTIONS,
+    SPARSE_UPDATES,
     UNIMPLEMENTED,
     VALUES,
     Accepted,
@@ -30,6 +31,7 @@ from tests.campaigns.accepted import (
 from tests.campaigns.accepted_decisions import DECIDED
 from tests.campaigns.call_properties import (
     has,
+    has_deeper_gradient,
     has_empty_operand,
     has_impossible_shape,
     has_odd_container,
@@ -47,6 +49,13 @@ ACCEPTED = (
     *DECIDED,
     # What TensorFlow lacks
     Accepted(EVERY_OP, ANY, INVALID, "TensorFlow has kernels for eight dimensions at most", "dims() up to 8"),
+    Accepted(
+        "Where",
+        VALUES,
+        INVALID,
+        "TensorFlow has kernels for eight dimensions at most",
+        "Unhandled input dimensions",
+    ),
     Accepted(EVERY_OP, ANY, ABORTED, "oneDNN's kernel reports what it lacks as Aborted", "dims must be <= 5"),
     Accepted(
         EVERY_OP,
@@ -175,13 +184,6 @@ ACCEPTED = (
         "does not yet support dilation",
     ),
     Accepted(
-        "RngReadAndSkip",
-        UNIMPLEMENTED,
-        INVALID,
-        "an algorithm that is not there and operands that do not fit: either may be reported",
-        "must have shape",
-    ),
-    Accepted(
         f"{CONVOLUTIONS} Conv3D",
         UNIMPLEMENTED,
         INVALID,
@@ -221,6 +223,13 @@ ACCEPTED = (
         INVALID,
         VALUES,
         "updates of other sizes than the rows are refused; TensorFlow looks at the outer sizes only",
+    ),
+    Accepted(
+        SPARSE_UPDATES,
+        INVALID,
+        VALUES,
+        "gradients of more dimensions than the variable are refused by all; TensorFlow compares as many as the variable has",
+        only=has_deeper_gradient,
     ),
     Accepted(
         SCATTERS_ND,

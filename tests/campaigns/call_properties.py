@@ -56,6 +56,21 @@ def has_infinite_or_nan(call: Call) -> bool:
     return any(value.dtype.kind in "fc" and not np.isfinite(value).all() for value in operands(call))
 
 
+def has_both_zeros(call: Call) -> bool:
+    """Whether there are 0 and -0 among operands of 16 bits."""
+    given = [each.reshape(-1).astype(np.float32) for each in operands(call) if each.dtype.itemsize == 2]
+    signs = np.concatenate([np.signbit(each[each == 0]) for each in given] or [np.zeros(0, bool)])
+    return len(set(signs.tolist())) == 2
+
+
+def has_deeper_gradient(call: Call) -> bool:
+    """Whether the operand `grad` has more dimensions than the variable, the first operand."""
+    names = [arg.name for arg in call.definition.inputs]
+    variable, gradient = call.arguments[0], call.arguments[names.index("grad")]
+    initial = variable.call.initial
+    return initial is not None and isinstance(gradient, Leaf) and gradient.value.ndim > initial.ndim
+
+
 def has_zero_byte(call: Call) -> bool:
     return any(b"\0" in each for value in operands(call) for each in value.reshape(-1))
 

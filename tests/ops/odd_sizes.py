@@ -12,6 +12,7 @@ from tests.ops.cases_neighbourhoods import encoded
 from tests.ops.odd_operands import (
     IMAGE,
     INVALID,
+    MISSING,
     ODD,
     REFUSED_WHEN_KNOWN,
     ints,
@@ -19,6 +20,7 @@ from tests.ops.odd_operands import (
     odd,
     one,
     texts,
+    variable,
     zeros,
 )
 
@@ -290,6 +292,58 @@ for _place, _what in ((3, "mean"), (4, "variance")):
     _inputs = [zeros(2, 3, 2, 3), *[zeros(3)] * 4]
     _inputs[_place] = zeros(3, 1)
     odd(f"a {_what} of rank 2 to normalize by", "FusedBatchNormV2", _inputs, INVALID, U=dt.float32)
+for _kind, _images in (("Image", []), ("Boxes", [zeros(1, 3, 3, 1)])):
+    _sizes = [ints(1, 3, 3, 1)] if _kind == "Image" else []
+    _typed = {"T": dt.float32} if _kind == "Image" else {}
+    for _crop, _boxes in ((zeros(1, 0, 2, 1), 1), (zeros(0, 2, 0, 1), 0)):
+        odd(
+            f"{_kind} by {_boxes} crops of {_crop.shape}",
+            f"CropAndResizeGrad{_kind}",
+            [_crop, *_images, zeros(_boxes, 4), np.zeros(_boxes, np.int32), *_sizes],
+            INVALID,
+            **_typed,
+        )
+for _rank, _format, _sizes in (
+    (4, "NDHWC", ((2, 3, 2, 3), *[(3,)] * 4, ())),
+    (5, "NDHWC", ((2, 1, 3, 2, 3), *[(3,)] * 4, ())),
+    (5, "NHWC", INVALID),
+    (3, "NDHWC", INVALID),
+):
+    _image = zeros(*(2, 1, 3, 2, 3)[5 - _rank :]) if _rank != 4 else zeros(2, 3, 2, 3)
+    odd(
+        f"rank {_rank} to normalize as {_format}",
+        "FusedBatchNormV3",
+        [_image, *[zeros(3)] * 4],
+        _sizes,
+        U=dt.float32,
+        data_format=_format,
+    )
+REFUSED_WHEN_KNOWN.add("rank 4 to normalize as NDHWC")
+for _what, _lengths in (
+    ("a matrix", [ints(1, 2), ints([1], [2])]),
+    ("a matrix at first", [ints([1, 2])] * 2),
+):
+    odd(f"{_what} to join", "ConcatOffset", [one(0), _lengths], INVALID)
+odd("a vector to join along", "ConcatOffset", [ints(0), [ints(1, 2), ints(1, 2)]], INVALID)
+for _shape in (longs(-1), one(2, np.int64)):
+    odd(
+        f"random numbers of another algorithm, in shape {_shape.tolist()}",
+        "StatefulUniform",
+        [variable(np.ones(3, np.int64)), one(2, np.int64), _shape],
+        INVALID,
+        dtype=dt.float32,
+    )
+for _kind, _delta in (("RngSkip", longs(1)), ("RngReadAndSkip", np.ones(1, np.uint64))):
+    _algorithm = one(2, np.int64 if _kind == "RngSkip" else np.int32)
+    odd(f"{_kind} by a vector", _kind, [variable(np.ones(3, np.int64)), _algorithm, _delta], INVALID)
+odd(
+    "no words of a file that is not there",
+    "GenerateVocabRemapping",
+    [np.array(b"absent", object)] * 2,
+    MISSING,
+    new_vocab_offset=0,
+    num_new_vocab=0,
+)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

@@ -27,7 +27,7 @@ async def checkpoint(tmp_path: Path) -> str:
 
 @pytest.fixture
 def words(tmp_path: Path) -> dict[str, str]:
-    listed = {"old": "a b c d", "new": "c x a", "twice": "a b a"}
+    listed = {"old": "a b c d", "new": "c x a", "twice": "a b a", "gap": "a  b"}
     for name, text in listed.items():
         (tmp_path / name).write_text(text.replace(" ", "\n") + "\n")
     return {name: str(tmp_path / name) for name in [*listed, "absent"]}
@@ -69,6 +69,8 @@ async def test_words_are_found_where_they_stood(words: dict[str, str]) -> None:
     [
         ("new", "twice", 3, FailedPreconditionError),
         ("new", "old", 4, InvalidArgumentError),
+        ("gap", "old", 1, InvalidArgumentError),
+        ("new", "twice", 0, FailedPreconditionError),
         ("absent", "old", 1, NotFoundError),
         ("new", "absent", 1, NotFoundError),
     ],

@@ -149,6 +149,13 @@ register(
 
 def _concat_offset(context: KernelContext) -> Compute:
     def compute(axis: Array, *given: Array) -> Any:
+        if axis.ndim:
+            raise InvalidArgumentError(f"Concat dim must be a scalar, got shape {shown(axis.shape)}")
+        for number, dims in enumerate(given, 1):
+            if dims.ndim != 1:
+                raise InvalidArgumentError(
+                    f"input {number} should be a vector, got shape {shown(dims.shape)}"
+                )
         rank = len(given[0])
         if not -rank <= axis < rank:
             raise InvalidArgumentError(f"Concat dim is out of range: {int(axis)} with {rank} dims")

@@ -95,6 +95,13 @@ def contributions(rows: Samples, columns: Samples, method: str) -> list[tuple[Ar
     return [(row, column, weight * inside) for row, column, weight in corners(rows, columns)]
 
 
+def check_gradient(dy: Array) -> None:
+    if dy.ndim != 4:
+        raise InvalidArgumentError(f"grads image must be 4-D, got shape {list(dy.shape)}")
+    if 0 in dy.shape[1:3]:
+        raise InvalidArgumentError("grads dimensions must be positive")
+
+
 def check_image(image: Array) -> None:
     if image.ndim != 4:
         raise InvalidArgumentError(f"input image must be 4-D, got shape {list(image.shape)}")
@@ -124,14 +131,11 @@ def image_kernel(context: KernelContext) -> Compute:
     method, dtype = context.attrs["method"], context.output_dtypes[0].numpy
 
     def compute(dy: Array, boxes: Array, box_ind: Array, image_size: Array) -> Array:
-        if dy.ndim != 4 or image_size.shape != (4,):
-            raise InvalidArgumentError(
-                f"grads must be 4-D and image_size have 4 elements, got shapes {list(dy.shape)} and {list(image_size.shape)}"
-            )
+        check_gradient(dy)
+        if image_size.shape != (4,):
+            raise InvalidArgumentError(f"image_size must have 4 elements, got shape {list(image_size.shape)}")
         shape = tuple(int(each) for each in image_size)
         checked_size(image_size[1:3], max(shape[0], 1), max(shape[3], 1))
-        if 0 in dy.shape[1:3]:
-            raise InvalidArgumentError("grads dimensions must be positive")
         check_boxes(boxes, box_ind, shape[0])
         if dy.shape[0] != len(boxes) or dy.shape[3] != shape[3]:
             raise InvalidArgumentError(
@@ -148,9 +152,10 @@ def image_kernel(context: KernelContext) -> Compute:
 
 def boxes_kernel(context: KernelContext) -> Compute:
     def compute(dy: Array, image: Array, boxes: Array, box_ind: Array) -> Array:
+        check_gradient(dy)
         check_image(image)
         check_boxes(boxes, box_ind, len(image))
-        if dy.ndim != 4 or dy.shape[0] != len(boxes) or dy.shape[3] != image.shape[3]:
+        if dy.shape[0] != len(boxes) or dy.shape[3] != image.shape[3]:
             raise InvalidArgumentError(
                 f"boxes and grads have incompatible shape: {list(boxes.shape)} and {list(dy.shape)}"
             )

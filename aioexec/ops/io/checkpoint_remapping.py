@@ -32,9 +32,11 @@ def _words(path: str, count: int) -> list[bytes]:
 
 def _remapping(proceed: Proceed, new: str, old: str, offset: int, count: int, old_size: int) -> Any:
     """Return for each new word its number in the old vocabulary, or -1; and the count of those found."""
-    if not count:
-        return np.zeros(0, np.int64), np.int32(0)
-    wanted = _words(new, offset + count)[offset:]
+    words = _words(new, -1)  # what else is there has to be a vocabulary too
+    if len(words) < offset + count:
+        raise InvalidArgumentError(
+            f"{new}: {offset + count} words are needed for the new vocabulary, there are {len(words)}"
+        )
     proceed()
     numbers: dict[bytes, int] = {}
     for number, word in enumerate(_words(old, old_size)):
@@ -43,7 +45,7 @@ def _remapping(proceed: Proceed, new: str, old: str, offset: int, count: int, ol
                 f"{old}: HashTable has different value for same key. Key {word!r} has {numbers[word]} and trying to add "
                 f"value {number}"
             )
-    found = np.array([numbers.get(word, -1) for word in wanted], np.int64)
+    found = np.array([numbers.get(word, -1) for word in words[offset : offset + count]], np.int64)
     return found, np.int32(np.count_nonzero(found >= 0))
 
 

@@ -40,7 +40,7 @@ def _uses_given(attrs: Attrs) -> bool:
 def _merge_channels(attrs: Attrs, images: Sequence[Dims], vectors: Sequence[Dims]) -> tuple[Dims, Dims]:
     """Merge the shapes of images (the first is named in errors) and of vectors with one value per channel."""
     rank = len(attrs["data_format"])
-    axis = channel_axis(attrs)
+    axis = channel_axis(attrs, rank)
     channels: Dims = (None,)
     for image in images:
         known = shapes.with_rank(image, rank)
@@ -78,20 +78,20 @@ def _backward_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _flat(attrs: Attrs, image: Array) -> Array:
     """Return the elements of each channel as a column, in float32."""
-    last = np.moveaxis(image, channel_axis(attrs), -1)
+    last = np.moveaxis(image, channel_axis(attrs, image.ndim), -1)
     return last.reshape(math.prod(last.shape[:-1]), last.shape[-1]).astype(np.float32)
 
 
 def _as_image(attrs: Attrs, columns: Array, like: Array) -> Array:
-    axis = channel_axis(attrs)
+    axis = channel_axis(attrs, like.ndim)
     shape = [*(dim for k, dim in enumerate(like.shape) if k != axis), columns.shape[1]]
     return np.ascontiguousarray(np.moveaxis(columns.reshape(shape), -1, axis)).astype(like.dtype)
 
 
 def _check_vectors(attrs: Attrs, x: Array, vectors: dict[str, Array]) -> None:
-    if x.ndim not in (4, 5) or (x.ndim == 5 and attrs["data_format"] == "NCHW"):
+    if x.ndim not in {4, len(attrs["data_format"])}:  # images among volumes are those of depth 1
         raise InvalidArgumentError(f"input must be 4 or 5-dimensional, got shape {list(x.shape)}")
-    channels = x.shape[channel_axis(attrs)]
+    channels = x.shape[channel_axis(attrs, x.ndim)]
     for name, vector in vectors.items():
         if vector.shape != (channels,):
             raise InvalidArgumentError(
@@ -215,7 +215,8 @@ class _Channels:
     """Symbolic arithmetic on images and on vectors with one value per channel, shaped so that they broadcast."""
 
     def __init__(self, attrs: Attrs) -> None:
-        axis, rank = channel_axis(attrs), len(attrs["data_format"])
+        rank = len(attrs["data_format"])
+        axis = channel_axis(attrs, rank)
         self.shape = constant(np.array([-1 if k == axis else 1 for k in range(rank)], np.int32))
         self.others = constant(np.array([k for k in range(rank) if k != axis], np.int32))
 

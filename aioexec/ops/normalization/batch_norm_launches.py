@@ -23,8 +23,8 @@ _STRIPS_OF_MOMENTS = (_DTYPE, _DTYPE, "float64", "float64")
 _STRIPS_OF_PRODUCTS = (_DTYPE, *_STRIPS_OF_MOMENTS)
 
 
-def channel_axis(attrs: Attrs) -> int:
-    return 1 if attrs["data_format"].startswith("NC") else len(attrs["data_format"]) - 1
+def channel_axis(attrs: Attrs, rank: int) -> int:
+    return 1 if attrs["data_format"].startswith("NC") else rank - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Image:
 
 def _image(attrs: Attrs, spec: Spec, vectors: Sequence[Spec]) -> Image | None:
     """Return the image, or None if the loops do not support the case."""
-    axis = channel_axis(attrs)
+    axis = channel_axis(attrs, len(spec.shape))
     if len(spec.shape) != len(attrs["data_format"]) or spec.size == 0:
         return None
     if any(each.dtype.name != _DTYPE for each in (spec, *vectors)):

@@ -64,8 +64,8 @@ def _drawn(distribution: str) -> Reference:
         draw = philox.DISTRIBUTIONS[distribution](context.output_dtypes[0].numpy)
 
         def compute(variable: Variable, algorithm: Array, shape: Array) -> Array:
-            state, sizes = _state_of(variable, algorithm), sizes_of(shape)
-            size = size_of(sizes)
+            sizes = sizes_of(shape)
+            size, state = size_of(sizes), _state_of(variable, algorithm)
             return draw(*_advance(variable, state, size * RESERVED_PER_OUTPUT), size).reshape(sizes)
 
         return compute
@@ -77,8 +77,8 @@ def _whole(context: KernelContext) -> Compute:
     dtype = context.output_dtypes[0].numpy
 
     def compute(variable: Variable, algorithm: Array, shape: Array, minval: Array, maxval: Array) -> Array:
-        state, sizes = _state_of(variable, algorithm), sizes_of(shape)
-        size = size_of(sizes)
+        sizes = sizes_of(shape)
+        size, state = size_of(sizes), _state_of(variable, algorithm)
         limits = limits_of(minval, maxval, size)
         key, start = _advance(variable, state, size * RESERVED_PER_OUTPUT)
         if limits is None:
@@ -135,15 +135,21 @@ _registered(
 # Skipping
 
 
-def _skipped(variable: Variable, algorithm: Array, delta: Array) -> None:
-    state = _state_of(variable, algorithm)
-    _advance(variable, state, int(delta) * RESERVED_PER_OUTPUT)
+def _skipped(variable: Variable, algorithm: Array, delta: Array) -> Array:
+    """The state before."""
+    if delta.ndim:
+        raise InvalidArgumentError(f"delta must be of shape [], not {shown(delta.shape)}")
+    before = _state_of(variable, algorithm)
+    _advance(variable, before, int(delta) * RESERVED_PER_OUTPUT)
+    return before
+
+
+def _only_skipped(variable: Variable, algorithm: Array, delta: Array) -> None:
+    _skipped(variable, algorithm, delta)
 
 
 def _read_and_skipped(variable: Variable, algorithm: Array, delta: Array) -> Array:
-    before = _state_of(variable, algorithm)
-    _advance(variable, before, int(delta) * RESERVED_PER_OUTPUT)
-    return before[:_STATE].copy()
+    return _skipped(variable, algorithm, delta)[:_STATE].copy()
 
 
 def _skip_shape(context: ShapeContext) -> Sequence[Dims]:
@@ -154,7 +160,7 @@ def _skip_shape(context: ShapeContext) -> Sequence[Dims]:
 
 _registered(
     "RngSkip(resource:resource, algorithm:int64, delta:int64) -> () {stateful}",
-    lambda context: _skipped,
+    lambda context: _only_skipped,
     _skip_shape,
     (),
 )
