@@ -27,6 +27,8 @@ from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 Element: TypeAlias = tuple[Any, ...]
 UNBOUNDED = sys.maxsize
+_MOST_TO_CHOOSE_FROM = 2**31 - 1
+"""Elements of a queue without bounds that are at least left, plus one: what TensorFlow takes for its capacity."""
 
 
 class _Enqueue(Attempt):
@@ -405,10 +407,9 @@ class RandomShuffleQueue(Queue):
         super().__init__(*args, **options)
         if min_after_dequeue < 0:
             raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be >= 0")
-        if min_after_dequeue >= self.capacity:
-            raise InvalidArgumentError(
-                f"min_after_dequeue {min_after_dequeue} must be < capacity {self.capacity}"
-            )
+        most = min(self.capacity, _MOST_TO_CHOOSE_FROM)
+        if min_after_dequeue >= most:
+            raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be < capacity {most}")
         self.min_after_dequeue = min_after_dequeue
         self.seeds = seeds
         self._choose = choose

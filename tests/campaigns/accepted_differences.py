@@ -104,7 +104,7 @@ ACCEPTED = (
         "Broadcast between",
     ),
     Accepted(
-        POOLS_OF_VOLUMES,
+        f"{POOLS_OF_VOLUMES} Conv3D Conv3DBackpropInputV2 Conv3DBackpropFilterV2",
         ANY,
         INVALID,
         "TensorFlow has kernels for volumes with their channels first on GPUs only",
@@ -147,13 +147,16 @@ ACCEPTED = (
         "windows that are wrong in two ways: either may be reported",
         only=has_odd_windows,
     ),
-    Accepted(
-        OPS_OF_WINDOWS,
-        UNIMPLEMENTED,
-        INVALID,
-        "windows along channels, and operands that do not fit: either may be reported",
-        "building: Dimension",
-        has_windows_along_channels,
+    *(
+        Accepted(
+            OPS_OF_WINDOWS,
+            UNIMPLEMENTED,
+            INVALID,
+            "windows along channels, and operands that do not fit: either may be reported",
+            says,
+            has_windows_along_channels,
+        )
+        for says in ("building: Dimension", "Expected grad shape")
     ),
     Accepted(
         EVERY_OP,
@@ -232,12 +235,19 @@ ACCEPTED = (
         only=has_deeper_gradient,
     ),
     Accepted(
+        "ResizeNearestNeighborGrad",
+        INVALID,
+        VALUES,
+        "centres of pixels and aligned corners exclude each other, as for the op whose gradient this is",
+        only=lambda call: call.attrs.get("align_corners") and call.attrs.get("half_pixel_centers"),
+    ),
+    Accepted(
         SCATTERS_ND,
         ANY,
         ANY,
         "a vector of indices is one coordinate, as for tensors and in TensorFlow's shape function; its kernel for variables "
         "takes it for several, and applies the first",
-        only=lambda call: operands(call)[0].ndim == 1 and operands(call)[0].size != 1,
+        only=lambda call: operands(call)[0].ndim == 1,
     ),
     Accepted(
         "SparseSegmentSumGrad SparseSegmentMeanGrad SparseSegmentSqrtNGrad",
@@ -282,7 +292,7 @@ ACCEPTED = (
         only=has_unlike_shapes,
     ),
     Accepted(
-        f"{SPARSE_REDUCTIONS} SparseSoftmax",
+        f"{SPARSE_REDUCTIONS} SparseSoftmax SparseTensorDenseMatMul",
         INVALID,
         VALUES,
         "indices outside of the shape are refused; TensorFlow does not look at all of them",

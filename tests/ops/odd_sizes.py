@@ -344,6 +344,52 @@ odd(
     new_vocab_offset=0,
     num_new_vocab=0,
 )
+_NOT_FINITE = np.array([[0, np.nan, 1, 1]], np.float32)
+for _number, (_crop, _boxes, _expected) in enumerate(
+    (
+        (zeros(1, 2, 2, 1), _NOT_FINITE, "OutOfRangeError"),
+        (zeros(1, 2, 2, 2), zeros(1, 4), INVALID),
+        (zeros(2, 2, 2, 1), zeros(1, 4), INVALID),
+    )
+):
+    odd(
+        f"a box of no image, {_number}",
+        "CropAndResizeGradBoxes",
+        [_crop, zeros(1, 3, 3, 1), _boxes, ints(7)],
+        _expected,
+    )
+    odd(
+        f"a gradient by a box of no image, {_number}",
+        "CropAndResizeGradImage",
+        [_crop, _boxes, ints(7), ints(1, 3, 3, 1)],
+        _expected,
+        T=dt.float32,
+    )
+odd(
+    "a crop of no image to NaN",
+    "CropAndResize",
+    [zeros(1, 3, 3, 1), _NOT_FINITE, ints(7), ints(2, 2)],
+    "OutOfRangeError",
+)
+for _dims, _wanted, _made in (
+    ((0, 3), (-1, 0), (3, 0)),
+    ((0, 3), (-1, 0, 2), (1, 0, 2)),
+    ((3, 0), (0, -1, 0), (0, 3, 0)),
+    ((0,), (0, -1), (0, 1)),
+    ((0, 3), (-1, 2), (0, 2)),
+):
+    odd(f"{_dims} as {_wanted}", "Reshape", [zeros(*_dims), ints(*_wanted)], (_made,))
+for _dims, _wanted in ((longs(0, 3), longs(-1)), (longs(3, 0), longs(0)), (longs(0, 0), longs(-1, 2))):
+    _inputs = [np.zeros((1, 2), np.int64), _dims, _wanted]
+    odd(f"a value in shape {_dims} reshaped to {_wanted}", "SparseReshape", _inputs, INVALID)
+odd(
+    "a queue that always keeps all it may have",
+    "RandomShuffleQueueV2",
+    [],
+    INVALID,
+    component_types=[dt.int64],
+    min_after_dequeue=2**31 - 1,
+)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

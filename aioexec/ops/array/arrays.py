@@ -86,6 +86,12 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
     return tuple(count // known if dim is None else dim for dim in wanted)
 
 
+def _infer_of_empty(dims: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """Infer the size -1 for a tensor without elements as if no size were 0, as TensorFlow does."""
+    left = prod(dim for dim in dims if dim) // prod(dim for dim in wanted if dim > 0)
+    return [left if dim == -1 else dim for dim in wanted]
+
+
 def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     shapes.with_rank(context.inputs[1], 1)
     value = context.value(1)
@@ -95,10 +101,10 @@ def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     dims = value.reshape(-1).tolist()
     if dims.count(-1) > 1 or any(dim < -1 for dim in dims):
         raise GraphValueError(f"expected sizes >= 0 and at most one -1, got {dims}")
-    plain_dims = tuple(None if dim == -1 else dim for dim in dims)
-    done = reshaped(context.inputs[0], plain_dims)
-    if done is not None and None in done and shapes.is_fully_defined(context.inputs[0]):
-        return [tuple(0 if dim is None else dim for dim in done)]  # an empty tensor: infer 0
+    given = context.inputs[0]
+    done = reshaped(given, tuple(None if dim == -1 else dim for dim in dims))
+    if done is not None and None in done and given is not None and None not in given:
+        return [tuple(_infer_of_empty([dim for dim in given if dim is not None], dims))]
     return [done]
 
 
@@ -116,7 +122,7 @@ def _reshape(x: Array, shape: Array) -> Array:
         raise InvalidArgumentError(f"Expected sizes >= 0 and at most one -1, got {shown(dims)}")
     if -1 in dims:
         if known == 0 and x.size == 0:
-            dims[dims.index(-1)] = 0
+            dims = _infer_of_empty(x.shape, dims)
         elif known == 0 or x.size % known:
             raise InvalidArgumentError(
                 f"Input has {x.size} values, requested shape {shown(dims)} needs a multiple of {known}"

@@ -65,10 +65,10 @@ def check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
         raise InvalidArgumentError(
             f"box_index has incompatible shape {list(box_ind.shape)} for {len(boxes)} boxes"
         )
-    if not np.isfinite(boxes).all():
-        raise InvalidArgumentError("Boxes contains at least one element that is not finite")
     if box_ind.size and (box_ind.min() < 0 or box_ind.max() >= batch):
         raise OutOfRangeError(f"box_index has values outside [0, batch_size) of {batch} images")
+    if not np.isfinite(boxes).all():
+        raise InvalidArgumentError("Boxes contains at least one element that is not finite")
 
 
 def along(boxes: Array, image: Sequence[int], crop: tuple[int, int]) -> tuple[Samples, Samples]:
@@ -95,11 +95,15 @@ def contributions(rows: Samples, columns: Samples, method: str) -> list[tuple[Ar
     return [(row, column, weight * inside) for row, column, weight in corners(rows, columns)]
 
 
-def check_gradient(dy: Array) -> None:
+def check_gradient(dy: Array, boxes: Array, depth: int) -> None:
     if dy.ndim != 4:
         raise InvalidArgumentError(f"grads image must be 4-D, got shape {list(dy.shape)}")
     if 0 in dy.shape[1:3]:
         raise InvalidArgumentError("grads dimensions must be positive")
+    if dy.shape[:1] != boxes.shape[:1] or dy.shape[3] != depth:
+        raise InvalidArgumentError(
+            f"boxes and grads have incompatible shape: {list(boxes.shape)} and {list(dy.shape)} of images of depth {depth}"
+        )
 
 
 def check_image(image: Array) -> None:
@@ -131,16 +135,12 @@ def image_kernel(context: KernelContext) -> Compute:
     method, dtype = context.attrs["method"], context.output_dtypes[0].numpy
 
     def compute(dy: Array, boxes: Array, box_ind: Array, image_size: Array) -> Array:
-        check_gradient(dy)
         if image_size.shape != (4,):
             raise InvalidArgumentError(f"image_size must have 4 elements, got shape {list(image_size.shape)}")
         shape = tuple(int(each) for each in image_size)
         checked_size(image_size[1:3], max(shape[0], 1), max(shape[3], 1))
+        check_gradient(dy, boxes, shape[3])
         check_boxes(boxes, box_ind, shape[0])
-        if dy.shape[0] != len(boxes) or dy.shape[3] != shape[3]:
-            raise InvalidArgumentError(
-                f"boxes and grads have incompatible shape: {list(boxes.shape)} and {list(dy.shape)}, image_size {list(shape)}"
-            )
         rows, columns = along(boxes, shape[1:3], (dy.shape[1], dy.shape[2]))
         dx = np.zeros(shape, np.float64 if dtype == np.float64 else Single)
         for row, column, weight in contributions(rows, columns, method):
@@ -152,13 +152,9 @@ def image_kernel(context: KernelContext) -> Compute:
 
 def boxes_kernel(context: KernelContext) -> Compute:
     def compute(dy: Array, image: Array, boxes: Array, box_ind: Array) -> Array:
-        check_gradient(dy)
         check_image(image)
+        check_gradient(dy, boxes, image.shape[3])
         check_boxes(boxes, box_ind, len(image))
-        if dy.shape[0] != len(boxes) or dy.shape[3] != image.shape[3]:
-            raise InvalidArgumentError(
-                f"boxes and grads have incompatible shape: {list(boxes.shape)} and {list(dy.shape)}"
-            )
         rows, columns = along(boxes, image.shape[1:3], (dy.shape[1], dy.shape[2]))
         inside = (rows.inside[:, :, None] & columns.inside[:, None, :])[..., None]
         around = [

@@ -238,6 +238,11 @@ def _reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Array, Arr
         )
     dims = checked_size(shape)
     wanted = _new_dims(dims, new_shape.tolist())
+    if len(indices) and 0 in (*dims, *wanted):
+        raise InvalidArgumentError(
+            f"Input tensor has {len(indices)} non zero elements but input shape {shown(dims)} or output shape "
+            f"{shown(wanted)} is empty"
+        )
     strides = np.cumprod([1, *dims[:0:-1]], dtype=np.int64)[::-1]
     places = indices @ strides[: len(dims)] if dims else np.zeros(len(indices), np.int64)
     columns = []
