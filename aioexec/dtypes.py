@@ -307,7 +307,7 @@ def _from_numpy(array: Array, wanted: DType | None) -> Array:
     if wanted is not None and wanted is not string and array.dtype == wanted.numpy:
         return array
     if array.dtype.kind in "OSUT":
-        return _from_objects(array, wanted)
+        return _from_objects(array, string if wanted is None and not array.size else wanted)
     held = as_dtype(array.dtype)
     if wanted is None or held is wanted:
         return np.asarray(array, held.numpy)

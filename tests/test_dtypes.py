@@ -227,6 +227,9 @@ def test_values_that_cannot_be_held_are_named(value, name, message):
         (np.array([b"x"]), [b"x"]),
         (np.array(["u"], object), [b"u"]),
         (np.str_("s"), b"s"),
+        (np.zeros((2, 0), "S2"), [[], []]),
+        (np.zeros(0, "U2"), []),
+        (np.zeros(0, object), []),
     ],
 )
 def test_strings_become_bytes_objects(value, expected):

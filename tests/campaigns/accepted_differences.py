@@ -36,6 +36,7 @@ from tests.campaigns.call_properties import (
     has_impossible_shape,
     has_odd_container,
     has_odd_names,
+    has_odd_weights,
     has_odd_windows,
     has_outside_index,
     has_short_counter,
@@ -264,6 +265,20 @@ ACCEPTED = (
         only=lambda call: max(call.attrs.get("shard", 0), call.attrs.get("num_shards", 0)) >= 2**31,
     ),
     Accepted(
+        "FixedUnigramCandidateSampler",
+        INVALID,
+        VALUES,
+        "weights that are negative, or no numbers, or all 0 are refused; TensorFlow adds them up",
+        only=has_odd_weights,
+    ),
+    Accepted(
+        "ResourceGather",
+        INVALID,
+        VALUES,
+        "indices are those within a batch; TensorFlow's may reach into another batch",
+        only=lambda call: call.attrs.get("batch_dims", 0) > 0,
+    ),
+    Accepted(
         "MapStage OrderedMapStage",
         INVALID,
         VALUES,
@@ -340,7 +355,7 @@ ACCEPTED = (
         only=has_empty_operand,
     ),
     Accepted(
-        f"{CONVOLUTIONS} {POOLS}",
+        f"{CONVOLUTIONS} {POOLS} Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter ExtractImagePatches",
         INVALID,
         VALUES,
         "windows larger than the image are refused; TensorFlow's kernels, unlike its shape functions, round up to 0",

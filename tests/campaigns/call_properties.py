@@ -90,6 +90,12 @@ def has_odd_windows(call: Call) -> bool:
     return is_odd and any([*sizes[:1], *sizes[-1:]] != [1, 1] for sizes in given)
 
 
+def has_odd_weights(call: Call) -> bool:
+    """Whether the weights of classes are those of no distribution."""
+    weights = np.array(call.attrs.get("unigrams", ()), np.float32)
+    return not 0 < weights.sum() < np.inf or bool((weights < 0).any())
+
+
 def has_outside_index(call: Call) -> bool:
     """Whether the indices of a sparse tensor, the first operands, are outside of its shape."""
     indices, _, shape = operands(call)[:3]
@@ -120,7 +126,9 @@ def has_odd_container(call: Call) -> bool:
 
 
 def has_variable_of_unknown_shape(call: Call) -> bool:
-    return any(each.op_type == "VariableV2" and each.attrs["shape"] is None for each in all_calls(call))
+    """Whether a shape is not known, or one of its sizes."""
+    shapes = [each.attrs["shape"] for each in all_calls(call) if each.op_type in ("Variable", "VariableV2")]
+    return any(shape is None or None in shape for shape in shapes)
 
 
 def is_empty_variable(call: Call) -> bool:

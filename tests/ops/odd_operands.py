@@ -188,6 +188,12 @@ odd(
     INVALID,
 )
 odd(
+    "sparse slice, more values than there were",
+    "SparseSliceGrad",
+    [zeros(1), longs().reshape(0, 2), longs(0, 0), longs([0, 0])],
+    INVALID,
+)
+odd(
     "sparse slice, a start beyond",
     "SparseSliceGrad",
     [zeros(1), longs([0, 0]), longs(MOST, 0), longs([1, 0])],

@@ -424,6 +424,10 @@ def _slice_back(dy: Array, indices: Array, start: Array, kept: Array) -> Array:
         raise InvalidArgumentError(
             f"a gradient of shape {shown(dy.shape)} does not fit indices of {shown(indices.shape)} and {shown(kept.shape)}"
         )
+    if len(kept) > len(indices):
+        raise InvalidArgumentError(
+            f"rows of output_indices should not be more than of input_indices, got {len(kept)} and {len(indices)}"
+        )
     taken = (kept + start).tolist()
     result, used = np.zeros(len(indices), dy.dtype), 0
     for k, place in enumerate(indices.tolist()):
