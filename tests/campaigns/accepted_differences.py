@@ -240,7 +240,7 @@ ACCEPTED = (
         INVALID,
         VALUES,
         "centres of pixels and aligned corners exclude each other, as for the op whose gradient this is",
-        only=lambda call: call.attrs.get("align_corners") and call.attrs.get("half_pixel_centers"),
+        only=lambda call: bool(call.attrs.get("align_corners") and call.attrs.get("half_pixel_centers")),
     ),
     Accepted(
         SCATTERS_ND,
