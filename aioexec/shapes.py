@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias, cast, overload
 
 from aioexec.errors import GraphTypeError, GraphValueError
 
@@ -92,7 +92,7 @@ def num_elements(dims: Dims) -> int | None:
     """Return the number of elements, None if the shape is not fully defined."""
     if dims is None or None in dims:
         return None
-    return math.prod(size for size in dims if size is not None)
+    return math.prod(cast("tuple[int, ...]", dims))
 
 
 def concatenate(a: Dims, b: Dims) -> Dims:

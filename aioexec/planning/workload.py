@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from aioexec import shapes
 from aioexec.graph.kernels.kernel import Spec
 from aioexec.graph.kernels.work import product, stated
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, num_elements
 
 HEAVY_BYTES = 128 * 1024
 """Bytes of inputs and outputs above which a kernel runs on a worker."""
@@ -34,14 +33,11 @@ _OBJECT = np.dtype(object)
 def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
     """Whether a kernel with these inputs takes too long for the event loop."""
     total = 0
-    lists = instruction.node.row.lists
     for held in inputs:
         if type(held) is np.ndarray:
             total += held.nbytes
             if held.dtype is _OBJECT:
-                total += _string_bytes(held)
-                if lists is not None and lists.also_tensors:
-                    total += _list_bytes(held)
+                total += _object_bytes(instruction, held)
         elif isinstance(held, Variable) and held.buffer is not None:
             total += held.buffer.nbytes
     sizes = instruction.sizes
@@ -63,6 +59,12 @@ def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bo
     return total + _output_bytes(instruction, inputs) > HEAVY_BYTES
 
 
+def _object_bytes(instruction: Instruction, held: np.ndarray[Any, Any]) -> int:
+    """The cost of strings, and of lists if the op iterates over their elements."""
+    lists = instruction.node.row.lists
+    return _string_bytes(held) + (_list_bytes(held) if lists is not None and lists.also_tensors else 0)
+
+
 def _string_bytes(held: np.ndarray[Any, Any]) -> int:
     total = held.size * STRING_BYTES
     if total <= HEAVY_BYTES:
@@ -73,22 +75,23 @@ def _string_bytes(held: np.ndarray[Any, Any]) -> int:
 
 
 def _list_bytes(held: np.ndarray[Any, Any]) -> int:
-    """The cost of lists, whose elements the ops that also take tensors iterate over."""
+    """The cost of the elements of lists."""
     lists = [each for each in held.ravel() if hasattr(each, "stored")]
     return sum(each.stored * (_LIST_ELEMENT_BYTES + each.element_bytes) for each in lists)
 
 
-def _static_bytes(instruction: Instruction) -> float:
+def _static_bytes(instruction: Instruction) -> int:
     """Bytes of the outputs; -1 if not all static shapes are known, or the row states its work."""
     if instruction.structure is not None:
         return 0
     if instruction.node.row.work is not None:
         return _UNKNOWN
-    total = 0.0
+    total = 0
     for tensor in instruction.node.op.outputs:
-        if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
+        elements = num_elements(tensor.dims)
+        if elements is None:
             return _UNKNOWN
-        total += product(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
+        total += elements * tensor.dtype.numpy.itemsize
     return total
 
 
