@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NotDifferentiable, Row, ShapeContext, register
 from aioexec.shapes import Dims
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 Array = np.ndarray[Any, Any]
 Gradient = Callable[..., Sequence[Any]] | NotDifferentiable
@@ -148,15 +152,47 @@ def op_scope(name: str | None, default_name: str, *values: Any) -> Iterator[str]
         yield scope
 
 
-def function_of(op_type: str, summary: str, name_of_function: str | None = None) -> Callable[..., Tensor]:
-    """Return the Python function of an op with one input; by default its name is the op's in lower case."""
+def named(function: Callable[P, Result], name: str, doc: str) -> Callable[P, Result]:
+    """Give a function that was made for an entry of a table its name and docstring; return it."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def snake_case(op_type: str) -> str:
+    """Return the name that TensorFlow gives the Python function of an op: SquaredDifference is squared_difference."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", op_type).lower()
+
+
+class UnaryFunction(Protocol):
+    """The Python function of an op with one input."""
+
+    def __call__(self, x: Any, name: str | None = None) -> Tensor: ...
+
+
+class BinaryFunction(Protocol):
+    """The Python function of an op with two inputs."""
+
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor: ...
+
+
+def function_of(op_type: str, summary: str, name_of_function: str | None = None) -> UnaryFunction:
+    """Return the Python function of an op with one input."""
 
     def function(x: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, x, name=name)
 
-    function.__name__ = function.__qualname__ = name_of_function or op_type.lower()
-    function.__doc__ = f"{summary}, element by element; shape and dtype of `x`."
-    return function
+    doc = f"{summary}, element by element; shape and dtype of `x`."
+    return named(function, name_of_function or snake_case(op_type), doc)
+
+
+def function_of_two(op_type: str, summary: str, name_of_function: str | None = None) -> BinaryFunction:
+    """Return the Python function of an op with two inputs."""
+
+    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
+        return apply_op(op_type, x, y, name=name)
+
+    return named(function, name_of_function or snake_case(op_type), f"{summary}.")
 
 
 def convert_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:

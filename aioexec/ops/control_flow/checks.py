@@ -15,6 +15,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value
+from aioexec.ops.common.elementwise import named
 from aioexec.ops.control_flow.dependencies import no_op
 from aioexec.ops.control_flow.printing import Assert
 
@@ -78,146 +79,52 @@ def _compare(
     return _assert(static, _all(apply_op(op, x, y)), _with_message(message, data), summarize)
 
 
-def assert_equal(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x == y everywhere."""
-    with _named(name, "assert_equal"):
-        return _compare("==", "Equal", np.equal, x, y, data, summarize, message)
+def _comparison_check(
+    name_of_function: str, symbol: str, op: str, compare: Compare
+) -> Callable[..., Operation]:
+    def check(
+        x: Any,
+        y: Any,
+        data: Any = None,
+        summarize: int | None = None,
+        message: str | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        with _named(name, name_of_function):
+            return _compare(symbol, op, compare, x, y, data, summarize, message)
+
+    return named(check, name_of_function, f"Return an operation that fails unless x {symbol} y everywhere.")
 
 
-def assert_none_equal(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x != y everywhere."""
-    with _named(name, "assert_none_equal"):
-        return _compare("!=", "NotEqual", np.not_equal, x, y, data, summarize, message)
+assert_equal = _comparison_check("assert_equal", "==", "Equal", np.equal)
+assert_none_equal = _comparison_check("assert_none_equal", "!=", "NotEqual", np.not_equal)
+assert_less = _comparison_check("assert_less", "<", "Less", np.less)
+assert_less_equal = _comparison_check("assert_less_equal", "<=", "LessEqual", np.less_equal)
+assert_greater = _comparison_check("assert_greater", ">", "Greater", np.greater)
+assert_greater_equal = _comparison_check("assert_greater_equal", ">=", "GreaterEqual", np.greater_equal)
 
 
-def assert_less(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x < y everywhere."""
-    with _named(name, "assert_less"):
-        return _compare("<", "Less", np.less, x, y, data, summarize, message)
+def _sign_check(name_of_function: str, symbol: str, op: str, compare: Compare) -> Callable[..., Operation]:
+    def check(
+        x: Any,
+        data: Any = None,
+        summarize: int | None = None,
+        message: str | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        with _named(name, name_of_function):
+            x = convert_to_tensor(x, name="x")
+            if data is None:
+                data = [f"Condition x {symbol} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
+            return _compare(symbol, op, compare, x, 0, data, summarize, message)
+
+    return named(check, name_of_function, f"Return an operation that fails unless x {symbol} 0 everywhere.")
 
 
-def assert_less_equal(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x <= y everywhere."""
-    with _named(name, "assert_less_equal"):
-        return _compare("<=", "LessEqual", np.less_equal, x, y, data, summarize, message)
-
-
-def assert_greater(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x > y everywhere."""
-    with _named(name, "assert_greater"):
-        return _compare(">", "Greater", np.greater, x, y, data, summarize, message)
-
-
-def assert_greater_equal(
-    x: Any,
-    y: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x >= y everywhere."""
-    with _named(name, "assert_greater_equal"):
-        return _compare(">=", "GreaterEqual", np.greater_equal, x, y, data, summarize, message)
-
-
-def _against_zero(
-    kind: str,
-    op: str,
-    compare: Compare,
-    x: Any,
-    data: Any,
-    summarize: int | None,
-    message: str | None,
-    name: str | None,
-) -> Operation:
-    with _named(name, f"assert_{kind}"):
-        x = convert_to_tensor(x, name="x")
-        if data is None:
-            data = [f"Condition x {_SIGNS[kind]} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
-        return _compare(_SIGNS[kind], op, compare, x, 0, data, summarize, message)
-
-
-_SIGNS = {"positive": ">", "negative": "<", "non_positive": "<=", "non_negative": ">="}
-
-
-def assert_positive(
-    x: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x > 0 everywhere."""
-    return _against_zero("positive", "Greater", np.greater, x, data, summarize, message, name)
-
-
-def assert_negative(
-    x: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x < 0 everywhere."""
-    return _against_zero("negative", "Less", np.less, x, data, summarize, message, name)
-
-
-def assert_non_positive(
-    x: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x <= 0 everywhere."""
-    return _against_zero("non_positive", "LessEqual", np.less_equal, x, data, summarize, message, name)
-
-
-def assert_non_negative(
-    x: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless x >= 0 everywhere."""
-    return _against_zero("non_negative", "GreaterEqual", np.greater_equal, x, data, summarize, message, name)
+assert_positive = _sign_check("assert_positive", ">", "Greater", np.greater)
+assert_negative = _sign_check("assert_negative", "<", "Less", np.less)
+assert_non_positive = _sign_check("assert_non_positive", "<=", "LessEqual", np.less_equal)
+assert_non_negative = _sign_check("assert_non_negative", ">=", "GreaterEqual", np.greater_equal)
 
 
 def assert_near(

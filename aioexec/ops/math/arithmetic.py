@@ -25,6 +25,7 @@ from aioexec.ops.common.elementwise import (
     conjugate,
     convert_pair,
     fitting,
+    function_of_two,
     in_float32,
     merged_shape,
     op_scope,
@@ -299,14 +300,8 @@ def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
     return add(x, y, name or "add")
 
 
-def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Subtract x - y element-wise."""
-    return apply_op("Sub", x, y, name=name)
-
-
-def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Multiply x * y element-wise."""
-    return apply_op("Mul", x, y, name=name)
+subtract = function_of_two("Sub", "Subtract x - y element-wise", "subtract")
+multiply = function_of_two("Mul", "Multiply x * y element-wise", "multiply")
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
@@ -351,9 +346,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("RealDiv", x, y, name=scope)
 
 
-def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Divide floating-point tensors x / y."""
-    return apply_op("RealDiv", x, y, name=name)
+realdiv = function_of_two("RealDiv", "Divide floating-point tensors x / y", "realdiv")
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -362,27 +355,17 @@ def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("FloorDiv", x, y, name=scope)
 
 
-def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Divide x / y and round down."""
-    return apply_op("FloorDiv", x, y, name=name)
-
-
-def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Divide x / y and truncate towards zero."""
-    return apply_op("TruncateDiv", x, y, name=name)
-
-
-def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return the remainder of `floordiv`, which has the sign of y."""
-    return apply_op("FloorMod", x, y, name=name)
-
-
+floor_div = function_of_two("FloorDiv", "Divide x / y and round down")
+truncatediv = function_of_two("TruncateDiv", "Divide x / y and truncate towards zero", "truncatediv")
+floormod = function_of_two(
+    "FloorMod", "Return the remainder of `floordiv`, which has the sign of y", "floormod"
+)
 mod = floormod
 
 
-def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return the remainder of `truncatediv`, which has the sign of x."""
-    return apply_op("TruncateMod", x, y, name=name)
+truncatemod = function_of_two(
+    "TruncateMod", "Return the remainder of `truncatediv`, which has the sign of x", "truncatemod"
+)
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -390,9 +373,7 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply_op("Pow", x, y, name=name or "Pow")
 
 
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return (x - y)² element-wise."""
-    return apply_op("SquaredDifference", x, y, name=name)
+squared_difference = function_of_two("SquaredDifference", "Return (x - y)² element-wise")
 
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:

@@ -12,7 +12,16 @@ import numpy as np
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation, Tensor
-from aioexec.ops.common.elementwise import FLOATS, Array, Gradient, binary, conjugate, in_float32, reduced
+from aioexec.ops.common.elementwise import (
+    FLOATS,
+    Array,
+    Gradient,
+    binary,
+    conjugate,
+    function_of_two,
+    in_float32,
+    reduced,
+)
 
 REAL = "bfloat16|half|float|double"
 
@@ -135,9 +144,7 @@ def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply_op("Xdivy", x, y, name=name or "xdivy")
 
 
-def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x log(y), with 0 where x is 0."""
-    return apply_op("Xlogy", x, y, name=name)
+xlogy = function_of_two("Xlogy", "Return x log(y), with 0 where x is 0")
 
 
 def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:

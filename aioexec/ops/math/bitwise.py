@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.graph.apply import apply_op
 from aioexec.graph.kernels.kernel import Compute, plain
-from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
-from aioexec.ops.common.elementwise import Array, binary, function_of, same_shape, unary
+from aioexec.ops.common.elementwise import Array, binary, function_of, function_of_two, same_shape, unary
 
 INTEGERS = "int8|int16|int32|int64|uint8|uint16|uint32|uint64"
 NATIVE = frozenset({"int32", "int64"})
@@ -66,30 +64,10 @@ register(
 # Functions
 
 
-def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x & y."""
-    return apply_op("BitwiseAnd", x, y, name=name)
-
-
-def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x | y."""
-    return apply_op("BitwiseOr", x, y, name=name)
-
-
-def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x ^ y."""
-    return apply_op("BitwiseXor", x, y, name=name)
-
-
-def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Shift x left by y bits."""
-    return apply_op("LeftShift", x, y, name=name)
-
-
-def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Shift x right by y bits, arithmetically for signed dtypes."""
-    return apply_op("RightShift", x, y, name=name)
-
-
+bitwise_and = function_of_two("BitwiseAnd", "Return x & y")
+bitwise_or = function_of_two("BitwiseOr", "Return x | y")
+bitwise_xor = function_of_two("BitwiseXor", "Return x ^ y")
+left_shift = function_of_two("LeftShift", "Shift x left by y bits")
+right_shift = function_of_two("RightShift", "Shift x right by y bits, arithmetically for signed dtypes")
 invert = function_of("Invert", "The other bits of x")
 population_count = function_of("PopulationCount", "How many bits of x are set", "population_count")

@@ -16,7 +16,7 @@ from aioexec.graph.kernels.kernel import Alias, Attrs, Compute, KernelContext, L
 from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register
-from aioexec.ops.common.elementwise import Array, op_scope, same_shape
+from aioexec.ops.common.elementwise import Array, named, op_scope, same_shape
 
 
 def _kernel(context: KernelContext) -> Compute:
@@ -106,9 +106,7 @@ def _to(dtype: dtypes.DType, name_of_node: str) -> Callable[..., Any]:
     def function(x: Any, name: str | None = name_of_node) -> Any:
         return cast(x, dtype, name)
 
-    function.__name__ = function.__qualname__ = f"to_{name_of_node[2:].lower()}"
-    function.__doc__ = f"x converted to {dtype.name}."
-    return function
+    return named(function, f"to_{name_of_node[2:].lower()}", f"x converted to {dtype.name}.")
 
 
 to_float = _to(dtypes.float32, "ToFloat")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.common.elementwise import (
     FLOATS,
     Array,
+    BinaryFunction,
     binary,
     broadcast_shape,
     convert_pair,
     fitting,
+    function_of_two,
     merged_shape,
     op_scope,
     shown,
@@ -263,14 +265,8 @@ register(
 # Functions
 
 
-def _comparison(op_type: str, summary: str) -> Callable[..., Tensor]:
-    """Return the Python function of an op with two inputs and a boolean result."""
-
-    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
-        return apply_op(op_type, x, y, name=name)
-
-    function.__doc__ = f"{summary}, element by element, with broadcasting; a bool tensor."
-    return function
+def _comparison(op_type: str, summary: str) -> BinaryFunction:
+    return function_of_two(op_type, f"{summary}, element by element, with broadcasting; a bool tensor")
 
 
 less = _comparison("Less", "x < y")

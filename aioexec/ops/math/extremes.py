@@ -15,7 +15,7 @@ from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register
-from aioexec.ops.common.elementwise import Array, binary, fitting, op_scope, reduced
+from aioexec.ops.common.elementwise import Array, binary, fitting, function_of_two, op_scope, reduced
 
 
 def _extreme_gradient(selector: str) -> Any:
@@ -87,14 +87,8 @@ register(
 # Functions
 
 
-def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return the larger element element-wise; NaN if either is NaN."""
-    return apply_op("Maximum", x, y, name=name)
-
-
-def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return the smaller element element-wise; NaN if either is NaN."""
-    return apply_op("Minimum", x, y, name=name)
+maximum = function_of_two("Maximum", "Return the larger element element-wise; NaN if either is NaN")
+minimum = function_of_two("Minimum", "Return the smaller element element-wise; NaN if either is NaN")
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:

@@ -18,7 +18,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.ops.common.elementwise import Array, op_scope, shown
+from aioexec.ops.common.elementwise import Array, named, op_scope, shown
 from aioexec.shapes import Dims
 
 _COMPLEX = "Tcomplex:type{complex64|complex128}=complex64"
@@ -214,9 +214,7 @@ def _plain_function(op_type: str, summary: str) -> Callable[..., Tensor]:
     def function(input: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, input, name=name)
 
-    function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = f"{summary} of complex numbers over the last dimensions."
-    return function
+    return named(function, op_type.lower(), f"{summary} of complex numbers over the last dimensions.")
 
 
 fft, fft2d, fft3d = (_plain_function(f"FFT{_suffix(rank)}", "The Fourier transform") for rank in (1, 2, 3))
@@ -238,11 +236,8 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
                 tensor = _long_enough(tensor, convert_to_tensor(length, dtypes.int32), rank, to_real)
             return apply_op(op_type, tensor, length, name=scope, **attrs)
 
-    function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = (
-        f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
-    )
-    return function
+    doc = f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
+    return named(function, op_type.lower(), doc)
 
 
 def _default_length(x: Tensor, rank: int, to_real: bool) -> Tensor:

@@ -275,7 +275,7 @@ for _types, _table in (("@2", _FUNCTIONS), (f"{{{REAL}}}", _REAL_FUNCTIONS)):
 # Functions
 
 
-negative = function_of("Neg", "-x")
+negative = function_of("Neg", "-x", "negative")
 abs = function_of("Abs", "The absolute value of x")
 sign = function_of("Sign", "-1, 0 or 1 by the sign of x")
 floor = function_of("Floor", "x rounded down")

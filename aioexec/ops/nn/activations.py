@@ -13,7 +13,7 @@ from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Referenc
 from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register, undefined_gradient
-from aioexec.ops.common.elementwise import FLOATS, in_float32, merged_shape, same_shape
+from aioexec.ops.common.elementwise import FLOATS, in_float32, merged_shape, named, same_shape
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Tensor, Tensor | None]
@@ -253,36 +253,24 @@ activation(
 # Wrappers
 
 
-def relu(features: Any, name: str | None = None) -> Tensor:
-    """Return max(features, 0)."""
-    return apply_op("Relu", features, name=name)
+def _activation_function(op_type: str, summary: str) -> Callable[..., Tensor]:
+    def function(features: Any, name: str | None = None) -> Tensor:
+        return apply_op(op_type, features, name=name)
+
+    return named(function, op_type.lower(), f"{summary}.")
 
 
-def relu6(features: Any, name: str | None = None) -> Tensor:
-    """Return min(max(features, 0), 6)."""
-    return apply_op("Relu6", features, name=name)
+relu = _activation_function("Relu", "Return max(features, 0)")
+relu6 = _activation_function("Relu6", "Return min(max(features, 0), 6)")
+elu = _activation_function("Elu", "Return features where positive, exp(features) - 1 elsewhere")
+selu = _activation_function(
+    "Selu",
+    "Return the scaled exponential linear unit: `elu` with the two factors that preserve mean 0 and variance 1",
+)
+softplus = _activation_function("Softplus", "Return log(exp(features) + 1)")
+softsign = _activation_function("Softsign", "Return features / (|features| + 1)")
 
 
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """Return features where positive, alpha * features elsewhere."""
     return apply_op("LeakyRelu", features, name=name, alpha=alpha)
-
-
-def elu(features: Any, name: str | None = None) -> Tensor:
-    """Return features where positive, exp(features) - 1 elsewhere."""
-    return apply_op("Elu", features, name=name)
-
-
-def selu(features: Any, name: str | None = None) -> Tensor:
-    """Return the scaled exponential linear unit: `elu` with the two factors that preserve mean 0 and variance 1."""
-    return apply_op("Selu", features, name=name)
-
-
-def softplus(features: Any, name: str | None = None) -> Tensor:
-    """Return log(exp(features) + 1)."""
-    return apply_op("Softplus", features, name=name)
-
-
-def softsign(features: Any, name: str | None = None) -> Tensor:
-    """Return features / (|features| + 1)."""
-    return apply_op("Softsign", features, name=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from aioexec.graph.kernels.kernel import (
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.graph.static_values import constant_value
-from aioexec.ops.common.elementwise import conjugate
+from aioexec.ops.common.elementwise import conjugate, named
 from aioexec.ops.reduction.launches import (
     MAXIMUM,
     MINIMUM,
@@ -362,92 +362,51 @@ def reduce(
     return result
 
 
-def reduce_sum(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Sum over `axis` (an int, a list, a tensor; None: all); with `keepdims`, reduced dimensions are kept as 1.
+class ReductionFunction(Protocol):
+    """The Python function of a reduction op."""
 
-    Raises:
-        GraphValueError: an axis is out of range.
-    """
-    return reduce("Sum", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+    def __call__(
+        self,
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor: ...
 
 
-def reduce_mean(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return the mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero."""
-    return reduce("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+def _reduction(op_type: str, summary: str) -> ReductionFunction:
+    def function(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        return reduce(op_type, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+    doc = f"{summary}.\n\nRaises:\n    GraphValueError: an axis is out of range.\n"
+    return named(function, f"reduce_{op_type.lower()}", doc)
 
 
-def reduce_prod(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return the product over `axis`, as `reduce_sum`."""
-    return reduce("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_max(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return the maximum over `axis`, as `reduce_sum`; NaN if there is one, the dtype's lowest value of no elements."""
-    return reduce("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_min(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return the minimum over `axis`, as `reduce_max`."""
-    return reduce("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_all(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return whether all bools over `axis` are true, as `reduce_sum`."""
-    return reduce("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
-
-
-def reduce_any(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return whether any bool over `axis` is true, as `reduce_sum`."""
-    return reduce("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+reduce_sum = _reduction(
+    "Sum",
+    "Sum over `axis` (an int, a list, a tensor; None: all); with `keepdims`, reduced dimensions are kept as 1",
+)
+reduce_mean = _reduction(
+    "Mean",
+    "Return the mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero",
+)
+reduce_prod = _reduction("Prod", "Return the product over `axis`, as `reduce_sum`")
+reduce_max = _reduction(
+    "Max",
+    "Return the maximum over `axis`, as `reduce_sum`; NaN if there is one, the dtype's lowest value of no elements",
+)
+reduce_min = _reduction("Min", "Return the minimum over `axis`, as `reduce_max`")
+reduce_all = _reduction("All", "Return whether all bools over `axis` are true, as `reduce_sum`")
+reduce_any = _reduction("Any", "Return whether any bool over `axis` is true, as `reduce_sum`")
 
 
 def reduce_euclidean_norm(

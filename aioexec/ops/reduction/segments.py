@@ -23,7 +23,7 @@ from aioexec.graph.kernels.kernel import Attrs, Launches, Native, Operand, Spec,
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.array.gathering import NUMBERS, OUTSIDE, adding_launch, zeros_launch
-from aioexec.ops.common.elementwise import Array, in_float32, shown
+from aioexec.ops.common.elementwise import Array, in_float32, named, shown
 from aioexec.shapes import Dims
 
 # Shapes
@@ -301,22 +301,16 @@ def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         return apply_op(f"Segment{kind}", data, segment_ids, name=name)
 
-    function.__name__ = function.__qualname__ = f"segment_{kind.lower()}"
-    function.__doc__ = (
-        f"Row s is the {summary} of the rows of `data` whose id is s; the ids must not decrease."
-    )
-    return function
+    doc = f"Row s is the {summary} of the rows of `data` whose id is s; the ids must not decrease."
+    return named(function, f"segment_{kind.lower()}", doc)
 
 
 def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         return apply_op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
 
-    function.__name__ = function.__qualname__ = f"unsorted_segment_{kind.lower()}"
-    function.__doc__ = (
-        f"Row s is the {summary} of the rows of `data` whose id is s; negative ids are left out."
-    )
-    return function
+    doc = f"Row s is the {summary} of the rows of `data` whose id is s; negative ids are left out."
+    return named(function, f"unsorted_segment_{kind.lower()}", doc)
 
 
 segment_sum = _sorted_function("Sum", "sum")

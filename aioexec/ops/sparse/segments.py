@@ -18,7 +18,7 @@ from aioexec.graph.kernels.kernel import plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.array.gathering import check_indices
-from aioexec.ops.common.elementwise import Array, in_float32, shown
+from aioexec.ops.common.elementwise import Array, in_float32, named, shown
 from aioexec.ops.reduction.segments import check_sorted, reduced_rows, scalar, segment_count
 from aioexec.shapes import Dims
 
@@ -180,14 +180,10 @@ def _function(kind: str, summary: str) -> Callable[..., Tensor]:
         else:
             op_type = f"SparseSegment{kind}WithNumSegments"
             result = apply_op(op_type, data, indices, segment_ids, num_segments, name=name)
-        assert isinstance(result, Tensor)
         return result
 
-    function.__name__ = function.__qualname__ = f"sparse_segment_{kind.lower().replace('tn', 't_n')}"
-    function.__doc__ = (
-        f"Row s is {summary} of data[indices[k]] over the k whose id is s; the ids must not decrease."
-    )
-    return function
+    doc = f"Row s is {summary} of data[indices[k]] over the k whose id is s; the ids must not decrease."
+    return named(function, f"sparse_segment_{kind.lower().replace('tn', 't_n')}", doc)
 
 
 sparse_segment_sum = _function("Sum", "the sum")

@@ -28,9 +28,9 @@ from aioexec.graph.kernels.launches import c_strides, copy_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.array.gathering import BAD_INDICES_POLICIES, ignores_bad_indices
-from aioexec.ops.common.elementwise import Array, shown
+from aioexec.ops.common.elementwise import Array, named, shown, snake_case
 from aioexec.ops.state.row_loops import rows_of_coordinates
-from aioexec.ops.state.scatter_updates import VERBS, Method, Verb, scatter
+from aioexec.ops.state.scatter_updates import VERBS, Method, Verb, scatter_function
 from aioexec.ops.state.sparse_updates import OUTSIDE, keep_whole
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
@@ -303,47 +303,40 @@ for _name, _signature in (
 # Functions
 
 
-def scatter_nd_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
-) -> Any:
-    """Replace slices of a variable at coordinates; the last of repeated ones counts."""
-    return scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
+scatter_nd_update = scatter_function(
+    "ScatterNdUpdate",
+    "Replace slices of a variable at coordinates; the last of repeated ones counts",
+    locks=True,
+)
+scatter_nd_add = scatter_function(
+    "ScatterNdAdd", "Add to slices of a variable at coordinates; repeated ones accumulate"
+)
+scatter_nd_sub = scatter_function(
+    "ScatterNdSub", "Subtract from slices of a variable at coordinates; repeated ones accumulate"
+)
 
 
-def scatter_nd_add(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Add to slices of a variable at coordinates; repeated ones accumulate."""
-    return scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
+def _on_tensors(op_type: str, summary: str) -> Callable[..., Tensor]:
+    def function(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        return apply_op(op_type, tensor, indices, updates, name=name)
+
+    return named(function, snake_case(op_type), f"{summary}.")
 
 
-def scatter_nd_sub(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Subtract from slices of a variable at coordinates; repeated ones accumulate."""
-    return scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
-
-
-def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Return the tensor with slices at coordinates replaced."""
-    return apply_op("TensorScatterUpdate", tensor, indices, updates, name=name)
-
-
-def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Return the tensor with updates added to slices at coordinates."""
-    return apply_op("TensorScatterAdd", tensor, indices, updates, name=name)
-
-
-def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Return the tensor with updates subtracted from slices at coordinates."""
-    return apply_op("TensorScatterSub", tensor, indices, updates, name=name)
-
-
-def tensor_scatter_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Return the tensor with slices at coordinates replaced by the minimum of them and the updates."""
-    return apply_op("TensorScatterMin", tensor, indices, updates, name=name)
-
-
-def tensor_scatter_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """Return the tensor with slices at coordinates replaced by the maximum of them and the updates."""
-    return apply_op("TensorScatterMax", tensor, indices, updates, name=name)
+tensor_scatter_update = _on_tensors(
+    "TensorScatterUpdate", "Return the tensor with slices at coordinates replaced"
+)
+tensor_scatter_add = _on_tensors(
+    "TensorScatterAdd", "Return the tensor with updates added to slices at coordinates"
+)
+tensor_scatter_sub = _on_tensors(
+    "TensorScatterSub", "Return the tensor with updates subtracted from slices at coordinates"
+)
+tensor_scatter_min = _on_tensors(
+    "TensorScatterMin",
+    "Return the tensor with slices at coordinates replaced by the minimum of them and the updates",
+)
+tensor_scatter_max = _on_tensors(
+    "TensorScatterMax",
+    "Return the tensor with slices at coordinates replaced by the maximum of them and the updates",
+)

@@ -28,7 +28,7 @@ from aioexec.graph.kernels.kernel import (
 )
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
-from aioexec.ops.common.elementwise import Array, shown
+from aioexec.ops.common.elementwise import Array, named, shown, snake_case
 from aioexec.ops.state import row_loops
 from aioexec.ops.state.assignments import reference_of, update_reference
 from aioexec.ops.state.sparse_updates import OUTSIDE, keep_whole
@@ -208,55 +208,6 @@ resource_scatter_min = _on_resources("Min", "Reduce rows to the least")
 resource_scatter_max = _on_resources("Max", "Reduce rows to the greatest")
 
 
-def scatter_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
-) -> Any:
-    """Replace rows of a variable; the last of repeated ones counts."""
-    return scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_add(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Add to rows of a variable; repeated rows accumulate."""
-    return scatter("ScatterAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_sub(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Subtract from rows of a variable; repeated rows accumulate."""
-    return scatter("ScatterSub", ref, indices, updates, use_locking, name)
-
-
-def scatter_mul(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Multiply rows of a variable; repeated rows are multiplied repeatedly."""
-    return scatter("ScatterMul", ref, indices, updates, use_locking, name)
-
-
-def scatter_div(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Divide rows of a variable; repeated rows are divided repeatedly."""
-    return scatter("ScatterDiv", ref, indices, updates, use_locking, name)
-
-
-def scatter_min(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Replace rows of a variable by the minimum of them and the updates."""
-    return scatter("ScatterMin", ref, indices, updates, use_locking, name)
-
-
-def scatter_max(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Replace rows of a variable by the maximum of them and the updates."""
-    return scatter("ScatterMax", ref, indices, updates, use_locking, name)
-
-
 def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
     """Update rows of a variable of either kind; return an object that reads the new content."""
     reference = reference_of(ref)
@@ -265,3 +216,33 @@ def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: boo
         op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
         return ref.after(op)
     return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
+
+
+def scatter_function(op_type: str, summary: str, *, locks: bool = False) -> Callable[..., Any]:
+    """Return the Python function of an update by index; `locks` is the default of `use_locking`."""
+
+    def function(
+        ref: Any, indices: Any, updates: Any, use_locking: bool = locks, name: str | None = None
+    ) -> Any:
+        return scatter(op_type, ref, indices, updates, use_locking, name)
+
+    return named(function, snake_case(op_type), f"{summary}.")
+
+
+scatter_update = scatter_function(
+    "ScatterUpdate", "Replace rows of a variable; the last of repeated ones counts", locks=True
+)
+scatter_add = scatter_function("ScatterAdd", "Add to rows of a variable; repeated rows accumulate")
+scatter_sub = scatter_function("ScatterSub", "Subtract from rows of a variable; repeated rows accumulate")
+scatter_mul = scatter_function(
+    "ScatterMul", "Multiply rows of a variable; repeated rows are multiplied repeatedly"
+)
+scatter_div = scatter_function(
+    "ScatterDiv", "Divide rows of a variable; repeated rows are divided repeatedly"
+)
+scatter_min = scatter_function(
+    "ScatterMin", "Replace rows of a variable by the minimum of them and the updates"
+)
+scatter_max = scatter_function(
+    "ScatterMax", "Replace rows of a variable by the maximum of them and the updates"
+)

@@ -13,6 +13,7 @@ from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.filling import ones_like
 from aioexec.ops.array.shapes_of import rank
+from aioexec.ops.common.elementwise import named
 from aioexec.ops.control_flow.checks import assert_greater_equal, assert_less_equal, assert_rank_in
 from aioexec.ops.math.binary_functions import div_no_nan
 from aioexec.ops.math.cast import cast
@@ -77,9 +78,7 @@ def _counted(key: str) -> Callable[..., Metric]:
             update = assign_add(count, reduce_sum(each))
             return listed(apply_op("Identity", count), update, metrics_collections, updates_collections)
 
-    metric.__name__ = metric.__qualname__ = outcome.name
-    metric.__doc__ = f"How many {outcome.name.replace('_', ' ')} there were, weighted."
-    return metric
+    return named(metric, outcome.name, f"How many {outcome.name.replace('_', ' ')} there were, weighted.")
 
 
 def _yes_or_no(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
@@ -115,9 +114,7 @@ def _share_of_positives(
             )
             return listed(value, update, metrics_collections, updates_collections)
 
-    metric.__name__ = metric.__qualname__ = name_of_function
-    metric.__doc__ = f"{summary}; 0 before there are any."
-    return metric
+    return named(metric, name_of_function, f"{summary}; 0 before there are any.")
 
 
 def _share(right: Tensor, wrong: Tensor, name: str) -> Tensor:
@@ -202,9 +199,11 @@ def _counted_at_thresholds(key: str) -> Callable[..., Metric]:
             value = apply_op("Identity", counts.values[key])
             return listed(value, counts.updates[key], metrics_collections, updates_collections)
 
-    metric.__name__ = metric.__qualname__ = f"{outcome.name}_at_thresholds"
-    metric.__doc__ = f"How many {outcome.name.replace('_', ' ')} there were at each threshold, weighted."
-    return metric
+    return named(
+        metric,
+        f"{outcome.name}_at_thresholds",
+        f"How many {outcome.name.replace('_', ' ')} there were at each threshold, weighted.",
+    )
 
 
 true_positives_at_thresholds = _counted_at_thresholds("tp")
@@ -231,9 +230,7 @@ def _share_at_thresholds(kind: str, other: str, summary: str) -> Callable[..., M
             counts = _at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
             return _measured(counts, share, metrics_collections, updates_collections)
 
-    metric.__name__ = metric.__qualname__ = f"{kind}_at_thresholds"
-    metric.__doc__ = f"{summary}, at each threshold."
-    return metric
+    return named(metric, f"{kind}_at_thresholds", f"{summary}, at each threshold.")
 
 
 precision_at_thresholds = _share_at_thresholds("precision", "fp", RIGHT_OF_PREDICTED)

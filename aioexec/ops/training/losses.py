@@ -17,7 +17,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.filling import ones_like, zeros_like
 from aioexec.ops.array.shapes_of import rank, size
-from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.common.elementwise import named, op_scope
 from aioexec.ops.math.arithmetic import add_n
 from aioexec.ops.math.binary_functions import div_no_nan
 from aioexec.ops.math.cast import cast
@@ -209,9 +209,7 @@ def _of_difference(name: str, summary: str, formula: Formula) -> Callable[..., T
             each = formula(*_pair(predictions, labels))
             return compute_weighted_loss(each, weights, inner, loss_collection, reduction)
 
-    loss.__name__ = loss.__qualname__ = name
-    loss.__doc__ = f"{summary}, weighted and reduced: see `compute_weighted_loss`."
-    return loss
+    return named(loss, name, f"{summary}, weighted and reduced: see `compute_weighted_loss`.")
 
 
 absolute_difference = _of_difference(

@@ -17,6 +17,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.filling import ones_like, zeros
 from aioexec.ops.array.shapes_of import size
+from aioexec.ops.common.elementwise import named
 from aioexec.ops.linalg.matrix_diagonals import diag_part
 from aioexec.ops.math.binary_functions import div_no_nan
 from aioexec.ops.math.cast import cast
@@ -158,9 +159,7 @@ def _mean_of_difference(
         each = formula(predicted, wanted)
         return mean(each, factors, metrics_collections, updates_collections, name or name_of_function)
 
-    metric.__name__ = metric.__qualname__ = name_of_function
-    metric.__doc__ = f"The mean of {summary}."
-    return metric
+    return named(metric, name_of_function, f"The mean of {summary}.")
 
 
 mean_absolute_error = _mean_of_difference(
