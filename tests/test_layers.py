@@ -4,6 +4,7 @@ Imports inside functions and under TYPE_CHECKING count too: a cycle hidden there
 """
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -38,12 +39,14 @@ ROWS: list[list[str]] = [
     ],
 ]
 
-# The packages of `ops`, from the bottom up: each imports only itself and what stands before it.
-ORDER_OF_TOPICS = (
-    "common < array < math < reduction < random < linalg < control_flow < strings < convolution < pooling < normalization < "
-    "image < state < containers < lookup < sparse < io < nn < training < functions"
-)
-TOPICS = ORDER_OF_TOPICS.split(" < ")
+# The packages inside these packages, from the bottom up: each imports only itself and what stands before it.
+ORDERS = {
+    "ops": (
+        "common < array < math < reduction < random < linalg < control_flow < strings < convolution < pooling < "
+        "normalization < image < state < containers < lookup < sparse < io < nn < training < functions"
+    ),
+    "distributed": "security < transport < client < cluster < worker < master < server",
+}
 
 MOST_MODULES = 25
 
@@ -150,23 +153,37 @@ def test_no_import_points_upwards_or_sideways():
     assert wrong == []
 
 
-def topic_of(module: str) -> str:
-    """Return the package of `ops` that a module is in; "" elsewhere."""
+def part_of(package: str, module: str) -> str:
+    """Return the package inside `package` that a module is in; "" elsewhere."""
     parts = module.split(".")
-    return parts[2] if parts[:2] == ["aioexec", "ops"] and len(parts) > 2 else ""
+    return parts[2] if parts[:2] == ["aioexec", package] and len(parts) > 2 else ""
 
 
-def test_every_package_of_ops_has_a_place_in_the_order():
-    assert {topic_of(name) for name in modules()} - {""} == set(TOPICS)
+@pytest.mark.parametrize("package", ORDERS)
+def test_every_inner_package_has_a_place_in_the_order(package):
+    assert {part_of(package, name) for name in modules()} - {""} == set(ORDERS[package].split(" < "))
 
 
-def test_packages_of_ops_import_only_earlier_ones():
+@pytest.mark.parametrize("package", ORDERS)
+def test_inner_packages_import_only_earlier_ones(package):
+    order = ["", *ORDERS[package].split(" < ")]
     wrong = [
         str(found)
         for found in all_imports()
-        if topic_of(found.importer)
-        and topic_of(found.imported)
-        and TOPICS.index(topic_of(found.imported)) > TOPICS.index(topic_of(found.importer))
+        if part_of(package, found.importer)
+        and order.index(part_of(package, found.imported)) > order.index(part_of(package, found.importer))
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("own", "other"), [*itertools.permutations(["fast", "grpc", "memory"], 2)])
+def test_transports_do_not_import_each_other(own, other):
+    package = "aioexec.distributed.transport"
+    wrong = [
+        str(found)
+        for found in all_imports()
+        if found.importer.startswith(f"{package}.{own}") and found.imported.startswith(f"{package}.{other}")
     ]
 
     assert wrong == []

@@ -19,11 +19,11 @@ from aioexec.devices.device_set import BorrowedDevices
 from aioexec.distributed.cluster.cluster import task_name
 from aioexec.distributed.master.graph_syntax import check_syntax
 from aioexec.distributed.master.master_session import MasterSession, devices_at
-from aioexec.distributed.master.request_ids import RecentRequestIds
 from aioexec.distributed.master.session_table import SessionTable
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.gathering import gathered
 from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.request_ids import RecentRequestIds
 from aioexec.distributed.transport.settings import Collection
 from aioexec.distributed.transport.status import reported_by_master
 from aioexec.distributed.transport.transport import Call, Handlers, Payload

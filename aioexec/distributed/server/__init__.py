@@ -1,1 +1,1 @@
-"""A server: one task of a cluster, its states, its command, and its health service."""
+"""A server: one task of a cluster, its states, and its command."""

@@ -25,9 +25,9 @@ from aioexec.distributed.cluster.cluster import addresses_of, make_server_def, o
 from aioexec.distributed.master.master import Master
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.server.draining import Draining
-from aioexec.distributed.server.loop_end import LoopEndGuard
 from aioexec.distributed.transport.liveness import Watched
 from aioexec.distributed.transport.local import LocalListener
+from aioexec.distributed.transport.loop_end import LoopEndGuard
 from aioexec.distributed.transport.settings import Collection, Limits, Liveness
 from aioexec.distributed.transport.transport import Listener, Transport
 from aioexec.distributed.worker.worker import Worker

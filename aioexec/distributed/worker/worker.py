@@ -17,10 +17,10 @@ import numpy as np
 
 from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
 from aioexec.distributed.cluster.cluster import addresses_of, task_name
-from aioexec.distributed.master.request_ids import RecentRequestIds
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.gathering import gathered
 from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.request_ids import RecentRequestIds
 from aioexec.distributed.transport.status import (
     DERIVED,
     POSSIBLY_RESTARTED,

@@ -19,11 +19,11 @@ from aioexec.descriptors import most_connections
 from aioexec.distributed.security.peer_users import admits_tcp
 from aioexec.distributed.security.proofs import CallProofs
 from aioexec.distributed.security.security import Security, addresses_of
-from aioexec.distributed.server.health import Health
-from aioexec.distributed.server.loop_end import LoopEndGuard
 from aioexec.distributed.transport.grpc.accepting import AcceptingServer
 from aioexec.distributed.transport.grpc.channel import message_options
+from aioexec.distributed.transport.grpc.health import Health
 from aioexec.distributed.transport.grpc.rpc_errors import Status, cancelled, status_of, stopped
+from aioexec.distributed.transport.loop_end import LoopEndGuard
 from aioexec.distributed.transport.message_codec import decoded_request, encoded_reply
 from aioexec.distributed.transport.methods import path_of
 from aioexec.distributed.transport.settings import Limits
