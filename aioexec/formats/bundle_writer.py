@@ -58,7 +58,7 @@ class BundleWriter:
         self._prefix = prefix
         self._proceed = proceed
         self._entries: dict[bytes, BundleEntryProto] = {}
-        self._shards = _free_count(prefix, 1)
+        self._shards = _shard_count(prefix, 1)
         self._data = OutputFile(shard_name(prefix, 0, self._shards))
 
     def __enter__(self) -> Self:
@@ -166,7 +166,7 @@ def _identity(entry: BundleEntryProto) -> tuple[int, bytes]:
     return entry.dtype, entry.shape.SerializeToString()
 
 
-def _free_count(prefix: str, shards: int) -> int:
+def _shard_count(prefix: str, shards: int) -> int:
     """Return the number of shards to use: one more if the existing bundle has the same number."""
     try:
         header, _ = read_index(prefix)
@@ -232,7 +232,7 @@ def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool =
     sources: list[str] = []
     for prefix in found:
         _add_index(merged, prefix, sources)
-    count = _free_count(destination, len(sources))
+    count = _shard_count(destination, len(sources))
     for shard, source in enumerate(sources):
         with naming(source):
             os.replace(source, shard_name(destination, shard, count))

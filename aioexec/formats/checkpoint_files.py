@@ -22,7 +22,7 @@ from typing import Final, Self
 from aioexec.errors import DataLossError, FailedPreconditionError
 from aioexec.formats.file_errors import canonical
 
-_SENT_OFF_AT_ONCE: Final = 8 << 20  # bytes
+_WRITE_BACK_BYTES: Final = 8 << 20  # bytes
 _DESCRIPTORS: Final = "/proc/self/fd"
 _ASIDE: Final = re.compile(r"\.tempstate[0-9a-f]{32}$")
 
@@ -118,14 +118,14 @@ class OutputFile:
     the file unless it was committed.
 
     Until then it has no name where the system supports that, so a killed process leaves nothing behind. `size`: bytes written.
-    `_aside`: the temporary name, if it has one. `_sent_off`: bytes whose write-back to the disk has begun.
+    `_temporary_name`: the temporary name, if it has one. `_written_back`: bytes whose write-back to the disk has begun.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.size = self._sent_off = 0
+        self.size = self._written_back = 0
         self._folder = os.path.dirname(path) or "."
-        self._aside: str | None = None
+        self._temporary_name: str | None = None
         with naming(path):
             self._descriptor = self._open()
         hold(self._descriptor)
@@ -137,10 +137,10 @@ class OutputFile:
                 OSError
             ):  # O_TMPFILE is not supported by every file system; errors of the folder appear again below
                 return os.open(self._folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-        self._aside = self._other_name()
-        return os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._temporary_name = self._unique_name()
+        return os.open(self._temporary_name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
-    def _other_name(self) -> str:
+    def _unique_name(self) -> str:
         return f"{self.path}.tempstate{uuid.uuid4().hex}"
 
     def __enter__(self) -> Self:
@@ -152,9 +152,9 @@ class OutputFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        if self._aside is not None:
+        if self._temporary_name is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._aside)
+                os.unlink(self._temporary_name)
 
     def write(self, data: bytes | memoryview) -> None:
         view, done = memoryview(data), 0
@@ -162,30 +162,30 @@ class OutputFile:
             with naming(self.path):
                 done += os.write(self._descriptor, view[done:])
         self.size += done
-        if self.size - self._sent_off >= _SENT_OFF_AT_ONCE:
-            self._send_off()
+        if self.size - self._written_back >= _WRITE_BACK_BYTES:
+            self._start_write_back()
 
-    def _send_off(self) -> None:
+    def _start_write_back(self) -> None:
         """Start write-back of the data written so far, so that `commit` waits for less."""
         if hasattr(os, "posix_fadvise"):
             with contextlib.suppress(OSError):
-                length = self.size - self._sent_off
-                os.posix_fadvise(self._descriptor, self._sent_off, length, os.POSIX_FADV_DONTNEED)
-        self._sent_off = self.size
+                length = self.size - self._written_back
+                os.posix_fadvise(self._descriptor, self._written_back, length, os.POSIX_FADV_DONTNEED)
+        self._written_back = self.size
 
     def commit(self) -> None:
         """Sync the content to the disk, then rename; the rename itself is durable after `sync_folder`."""
         with naming(self.path):
             os.fsync(self._descriptor)
-            if self._aside is None:
+            if self._temporary_name is None:
                 with contextlib.suppress(FileExistsError):
                     self._link(self.path)
                     return
-                aside = self._other_name()
+                aside = self._unique_name()
                 self._link(aside)
-                self._aside = aside
-            os.replace(self._aside, self.path)
-            self._aside = None
+                self._temporary_name = aside
+            os.replace(self._temporary_name, self.path)
+            self._temporary_name = None
 
     def _link(self, name: str) -> None:
         # `src_dir_fd` is unused, but passing it makes Python call linkat, which follows the link

@@ -53,19 +53,19 @@ def _filtered(rows: Array, channels: int, width: int) -> bytes:
     """Filter each row with the filter of least absolute sum, and prepend the number of that filter."""
     above = np.zeros_like(rows)
     above[1:] = rows[:-1]
-    senseless = _senseless(len(rows), width)
+    unused = _unused_filters(len(rows), width)
     step = max(1, _AT_ONCE // rows.shape[1])
     return b"".join(
-        _least(rows[at : at + step], above[at : at + step], channels, senseless)
+        _least(rows[at : at + step], above[at : at + step], channels, unused)
         for at in range(0, len(rows), step)
     )
 
 
-def _least(rows: Array, above: Array, channels: int, senseless: set[int]) -> bytes:
+def _least(rows: Array, above: Array, channels: int, unused: set[int]) -> bytes:
     left, corner = _shifted(rows, channels), _shifted(above, channels)
     candidates = np.stack([rows - guess for guess in _predictions(rows, left, above, corner)])
     cost = np.minimum(candidates, -candidates).sum(-1, dtype=np.int64)
-    cost[list(senseless)] = np.iinfo(np.int64).max
+    cost[list(unused)] = np.iinfo(np.int64).max
     chosen = cost.argmin(0)
     taken = candidates[chosen, np.arange(len(rows))]
     return np.concatenate([chosen[:, None].astype(np.uint8), taken], axis=1).tobytes()
@@ -89,7 +89,7 @@ def _predictions(rows: Array, left: Array, above: Array, corner: Array) -> Itera
     yield nearest
 
 
-def _senseless(height: int, width: int) -> set[int]:
+def _unused_filters(height: int, width: int) -> set[int]:
     """Return the filters that libpng does not try for an image of one row or one column."""
     return ({2, 3, 4} if height == 1 else set()) | ({1, 3, 4} if width == 1 else set())
 

@@ -93,13 +93,13 @@ def encode_tensor(array: Any, dtype: Any = None) -> TensorProto:
     """
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(array, np.ndarray) and is_one_repeated(array):
-        converted = to_array(_one_of(array), wanted)
+        converted = to_array(_single_element(array), wanted)
         return _write(converted, wanted or as_dtype(converted.dtype), array.shape)
     converted = to_array(array, wanted)
     return _write(converted, wanted or as_dtype(converted.dtype), converted.shape)
 
 
-def _one_of(array: Array) -> Array:
+def _single_element(array: Array) -> Array:
     """Return the single element of an array of equal elements."""
     return array[(slice(1),) * array.ndim].reshape(1)
 
@@ -162,7 +162,7 @@ def _static(shape: Any) -> tuple[int, ...]:
 
 def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
     if is_one_repeated(array):
-        array = _one_of(array)
+        array = _single_element(array)
     if array.nbytes > _MAX_CONTENT:
         raise GraphValueError(
             f"Expected a value of less than 2 GiB, got {array.nbytes} bytes of {dtype.name} with shape {dims}"

@@ -192,11 +192,11 @@ def covers(boxes: Iterable[Box], wanted: Box) -> bool:
         compared += len(missing)
         if compared > _MOST_COMPARISONS:
             raise InvalidArgumentError(f"{len(inner)} slices of a tensor overlap in too many ways")
-        missing = [rest for each in missing for rest in _without(each, box)]
+        missing = [rest for each in missing for rest in _difference(each, box)]
     return not missing
 
 
-def _without(box: Box, taken: Box) -> list[Box]:
+def _difference(box: Box, taken: Box) -> list[Box]:
     """Return the difference of two boxes: at most two boxes per dimension."""
     both = intersection(box, taken)
     if both is None:

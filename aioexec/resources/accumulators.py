@@ -76,7 +76,7 @@ class Sparse:
 def _merged(mine: Array, theirs: Array) -> tuple[Array, Array]:
     """Merge two lists of indices: return for each merged index its position in either list, -1 where it is missing."""
     if not (_is_increasing(mine) and _is_increasing(theirs)):
-        return _merged_one_by_one(mine.tolist(), theirs.tolist())
+        return _merge_unsorted(mine.tolist(), theirs.tolist())
     union = np.union1d(mine, theirs)
     places = []
     for given in (mine, theirs):
@@ -90,7 +90,7 @@ def _is_increasing(indices: Array) -> bool:
     return bool((indices[1:] > indices[:-1]).all())
 
 
-def _merged_one_by_one(mine: Sequence[int], theirs: Sequence[int]) -> tuple[Array, Array]:
+def _merge_unsorted(mine: Sequence[int], theirs: Sequence[int]) -> tuple[Array, Array]:
     """Merge lists that are not sorted or have duplicates as TensorFlow does: the smaller head goes first."""
     pairs: list[tuple[int, int]] = []
     i = j = 0

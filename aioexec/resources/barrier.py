@@ -116,7 +116,7 @@ class Barrier(BlockingResource):
             raise CancelledError(f"Barrier {self.name} is closed.  Pending enqueues cancelled: 1.")
         index = _FIRST_INDEX + self._calls
         self._calls += 1
-        if begun is not None and self._may_keep(begun, len(keys)):
+        if begun is not None and self._can_keep(begun, len(keys)):
             for entry in begun.values():
                 entry.index = index
             self._incomplete.update(begun)
@@ -136,7 +136,7 @@ class Barrier(BlockingResource):
             self._keep(completed)
             self._flush()
 
-    def _may_keep(self, begun: Mapping[bytes, Entry], count: int) -> bool:
+    def _can_keep(self, begun: Mapping[bytes, Entry], count: int) -> bool:
         """Return whether prebuilt entries can be used: all `count` keys are new, and none is complete."""
         is_open = not self.is_closed and len(self.dtypes) > 1
         return is_open and len(begun) == count and self._incomplete.keys().isdisjoint(begun)

@@ -88,9 +88,9 @@ class DenseHashTable(LookupTable):
 
     def insert(self, keys: Array, values: Array) -> None:
         self._check_values(keys, values)
-        listed = self._usable(self._hashable(keys))
+        listed = self._check_not_reserved(self._hashable(keys))
         with self._lock:
-            self._make_room(len(self._entries) + len(listed))
+            self._grow(len(self._entries) + len(listed))
             for key, value in zip(listed, self._rows(values), strict=True):
                 self._set(key, value)
 
@@ -101,7 +101,7 @@ class DenseHashTable(LookupTable):
             InvalidArgumentError: a key is reserved, or there is no deleted key.
         """
         self._check_keys(keys)
-        listed = self._usable(self._hashable(keys))
+        listed = self._check_not_reserved(self._hashable(keys))
         if self.deleted_key is None:
             raise InvalidArgumentError(
                 f"{self.kind} {self.name!r} has no deleted_key: nothing can be removed"
@@ -124,12 +124,12 @@ class DenseHashTable(LookupTable):
                 entries.pop(marker, None)
             self._places, self._buckets = {}, {}
             self._entries = entries
-            self._make_room(len(entries))
+            self._grow(len(entries))
             self._spread(entries)
 
     def find(self, keys: Array, default: Array) -> Array:
         self._check_keys(keys)
-        self._usable(self._hashable(keys))
+        self._check_not_reserved(self._hashable(keys))
         return super().find(keys, default)
 
     def export(self) -> tuple[Array, Array]:
@@ -178,24 +178,24 @@ class DenseHashTable(LookupTable):
             return super()._hashable(keys)
         return [tuple(row) for row in keys.reshape(-1, *self.key_dims).tolist()]
 
-    def _usable(self, keys: Sequence[Hashable]) -> Sequence[Hashable]:
+    def _check_not_reserved(self, keys: Sequence[Hashable]) -> Sequence[Hashable]:
         for what, marker in (("empty_key", self.empty_key), ("deleted_key", self.deleted_key)):
             if marker is not None and marker in keys:
                 raise InvalidArgumentError(f"Using the {what} as a table key is not allowed")
         return keys
 
-    def _in_order(self) -> list[Hashable]:
+    def _in_bucket_order(self) -> list[Hashable]:
         """Return the keys in the order of their buckets."""
         return sorted(self._places, key=self._places.__getitem__)
 
-    def _make_room(self, count: int) -> None:
+    def _grow(self, count: int) -> None:
         """Double the buckets until `count` entries fit, and rehash the keys in bucket order."""
         buckets = self.buckets
         while count > buckets * self.max_load_factor:
             buckets *= 2
         if buckets != self.buckets:
             self.buckets = buckets
-            self._spread(self._in_order())
+            self._spread(self._in_bucket_order())
 
     def _spread(self, keys: Iterable[Hashable]) -> None:
         self._places, self._buckets = {}, {}

@@ -208,7 +208,7 @@ class StagingMap(_Area):
             InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(key, indices)
-        return self._when(lambda: key in self._whole, lambda: key, indices)
+        return self._take_when(lambda: key in self._whole, lambda: key, indices)
 
     def get_first(self, indices: Sequence[int]) -> Part | Attempt:
         """Take components of the first tuple, or return an Attempt.
@@ -221,9 +221,9 @@ class StagingMap(_Area):
         def first() -> int:
             return min(self._whole) if self.is_ordered else next(iter(self._whole))
 
-        return self._when(lambda: self.size > 0, first, indices)
+        return self._take_when(lambda: self.size > 0, first, indices)
 
-    def _when(
+    def _take_when(
         self, is_there: Callable[[], bool], key_of: Callable[[], int], indices: Sequence[int]
     ) -> Part | Attempt:
         """Take components of a tuple once `is_there`."""
@@ -232,7 +232,7 @@ class StagingMap(_Area):
         def take() -> Part:
             nonlocal held
             key = key_of()
-            values, held = self._look(key, indices), self._whole[key]
+            values, held = self._components_of(key, indices), self._whole[key]
             for index in indices:
                 held[index] = ABSENT
             if not _present(held):
@@ -260,7 +260,7 @@ class StagingMap(_Area):
             InvalidArgumentError: an index is out of range, or its component was taken before.
         """
         self._check(key, indices)
-        request = WaitUntil(lambda: key in self._whole, lambda: self._look(key, indices))
+        request = WaitUntil(lambda: key in self._whole, lambda: self._components_of(key, indices))
         served: Values | Attempt = self._submit(self._getters, request)
         return served
 
@@ -302,7 +302,7 @@ class StagingMap(_Area):
                 return False
         return True
 
-    def _look(self, key: int, indices: Sequence[int]) -> Values:
+    def _components_of(self, key: int, indices: Sequence[int]) -> Values:
         held = self._whole[key]
         self._check(key, indices)  # indices could not be checked before the first put
         for index in indices:

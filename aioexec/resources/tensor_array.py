@@ -240,7 +240,7 @@ class TensorArray:
         self.dims = merged(self.dims, dims)
         if not indices.size:
             self.check_open()
-            return self._nothing(dims, "element shape", "packing")
+            return self._empty_result(dims, "element shape", "packing")
         read = self._read_many(indices)
         first = read.dims_of(0)
         if not shapes.compatible(dims, first):
@@ -261,7 +261,7 @@ class TensorArray:
         """Return all elements concatenated, and the length of each; `inner` is the expected shape but for dimension 0."""
         if self.size == 0:
             self.check_open()
-            empty = self._nothing(inner, "element_shape_except0", "concatenating")
+            empty = self._empty_result(inner, "element_shape_except0", "concatenating")
             return empty, np.zeros(0, np.int64)
         read = self._read_many(np.arange(self.size))
         scalar = read.first_place_where(lambda dims: not dims)
@@ -296,7 +296,7 @@ class TensorArray:
         dims = self._read_blanks(indices[blanks]) if blanks.size else ()
         return _Read(found, which, np.flatnonzero(touched), blanks, dims)
 
-    def _nothing(self, dims: Dims, what: str, doing: str) -> Array:
+    def _empty_result(self, dims: Dims, what: str, doing: str) -> Array:
         if not shapes.is_fully_defined(dims):
             raise UnimplementedError(
                 f"TensorArray has size zero, but {what} {shown(dims)} is not fully defined. Currently only static shapes "

@@ -213,7 +213,9 @@ class TensorList:
             _check_part(index, element, first)
             inner = merged(inner, element.shape[1:])
         if len(present) == 0 and not shapes.is_fully_defined(inner):
-            raise InvalidArgumentError(f"{self._nothing_set} fully defined. element_shape: {shown(inner)}")
+            raise InvalidArgumentError(
+                f"{self._undefined_shape_message} fully defined. element_shape: {shown(inner)}"
+            )
         lengths = self._lengths(present, first, leading)
         whole = zeros(self.dtype, (int(lengths.sum()), *(inner or ())))
         ends = lengths.cumsum()
@@ -222,7 +224,7 @@ class TensorList:
         return whole, lengths
 
     @property
-    def _nothing_set(self) -> str:
+    def _undefined_shape_message(self) -> str:
         if self.length == 0:
             return "All except the first dimension must be fully defined when concating an empty tensor list: not"
         return (

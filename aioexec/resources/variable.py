@@ -91,12 +91,12 @@ class Variable:
             InvalidArgumentError: shape or dtype differ from the variable's.
         """
         self._check(value, validate_shape)
-        self._become(aligned_copy(value))
+        self._replace(aligned_copy(value))
 
     def keep(self, value: np.ndarray[Any, Any], validate_shape: bool = True) -> None:
         """Replace the value by `value`, which has no other reference; raises as `assign` does."""
         self._check(value, validate_shape)
-        self._become(np.require(value, requirements=["C", "A", "W"]))
+        self._replace(np.require(value, requirements=["C", "A", "W"]))
 
     def _check(self, value: np.ndarray[Any, Any], validate_shape: bool) -> None:
         if value.dtype != self.dtype.numpy:
@@ -109,7 +109,7 @@ class Variable:
                 f"the value {value.shape}"
             )
 
-    def _become(self, buffer: np.ndarray[Any, Any]) -> None:
+    def _replace(self, buffer: np.ndarray[Any, Any]) -> None:
         self.swap(buffer)
         self.deviates = not compatible(self.dims, buffer.shape)  # a reader compares the shape of its value
 

@@ -260,7 +260,7 @@ def test_a_dense_table_is_a_dict(events: list[tuple[str, int]]):
 
 def test_the_keys_of_a_dense_table_stay_where_they_are_while_there_is_room(monkeypatch: pytest.MonkeyPatch):
     table = dense(buckets=8)
-    monkeypatch.delattr(DenseHashTable, "_in_order")
+    monkeypatch.delattr(DenseHashTable, "_in_bucket_order")
 
     table.insert(np.array([1, 2]), np.array([10, 20]))
     table.insert(np.array([3]), np.array([30]))

@@ -92,7 +92,7 @@ def _batch_shape(rule: Rule) -> Any:
         if "block_size" in context.attrs:
             dims = shapes.with_rank(dims, 4)
         if block is None or paddings is None:
-            return [_known_in_part(context, dims, block, rule)]
+            return [_static_part(context, dims, block, rule)]
         plan = _checked(block, paddings)
         if dims is None:
             return [None]
@@ -102,7 +102,7 @@ def _batch_shape(rule: Rule) -> Any:
     return shape
 
 
-def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Rule) -> Dims:
+def _static_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Rule) -> Dims:
     """Return what is static of the shape if block sizes or paddings are not: dimensions after the blocks, perhaps the batch."""
     sizes = context.inputs[1] if block is None else block.shape
     if dims is None or sizes is None or sizes[0] is None:
@@ -159,7 +159,7 @@ def _batch_kernel(move: Callable[[Array, Plan], Array], rule: Rule) -> Any:
     return bind
 
 
-def _reversing(op_type: str) -> Any:
+def _opposite_gradient(op_type: str) -> Any:
     """Return the gradient: the opposite op with the same operands."""
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
@@ -181,7 +181,7 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
         f"[T:type; Tblock_shape:type{{int32|int64}}=int32; T{_margins}:type{{int32|int64}}=int32]",
         shape=_batch_shape(_rule),
         kernel=_batch_kernel(_move, _rule),
-        gradient=_reversing(f"{_back}ND"),
+        gradient=_opposite_gradient(f"{_back}ND"),
         shape_operands=(1, 2),
     )
     register(
@@ -189,7 +189,7 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
         f"[T:type; {_type}:type{{int32|int64}}=int32; block_size:int>=2]",
         shape=_batch_shape(_rule),
         kernel=_batch_kernel(_move, _rule),
-        gradient=_reversing(_back),
+        gradient=_opposite_gradient(_back),
         shape_operands=(1,),
     )
 

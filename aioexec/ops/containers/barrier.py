@@ -339,11 +339,11 @@ class Barrier:
 
     def ready_size(self, name: str | None = None) -> Tensor:
         """Return the number of complete tuples."""
-        return self._asked("BarrierReadySize", name)
+        return self._query("BarrierReadySize", name)
 
     def incomplete_size(self, name: str | None = None) -> Tensor:
         """Return the number of incomplete tuples."""
-        return self._asked("BarrierIncompleteSize", name)
+        return self._query("BarrierIncompleteSize", name)
 
-    def _asked(self, op_type: str, name: str | None) -> Tensor:
+    def _query(self, op_type: str, name: str | None) -> Tensor:
         return apply_op(op_type, self._barrier_ref, name=name or f"{self._name}_{op_type}")

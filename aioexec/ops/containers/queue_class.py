@@ -140,11 +140,11 @@ class QueueBase:
 
     def is_closed(self, name: str | None = None) -> Tensor:
         """Return whether the queue is closed."""
-        return self._asked("QueueIsClosedV2", name or f"{self._name}_Is_Closed")
+        return self._query("QueueIsClosedV2", name or f"{self._name}_Is_Closed")
 
     def size(self, name: str | None = None) -> Tensor:
         """Return the number of elements."""
-        return self._asked("QueueSizeV2", name or f"{self._name}_Size")
+        return self._query("QueueSizeV2", name or f"{self._name}_Size")
 
     # Outside of steps
 
@@ -175,7 +175,7 @@ class QueueBase:
 
     # Service
 
-    def _asked(self, op_type: str, name: str) -> Tensor:
+    def _query(self, op_type: str, name: str) -> Tensor:
         return apply_op(op_type, self._queue_ref, name=name)
 
     def _taken(self, op_type: str, label: str, name: str | None, *count: Any) -> Any:

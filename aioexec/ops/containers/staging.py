@@ -106,7 +106,7 @@ def _values(context: KernelContext) -> Callable[[Sequence[Any]], Any]:
     return lambda values: _checked(values, dtypes) if len(dtypes) > 1 else _checked(values, dtypes)[0]
 
 
-def _values_alone(context: KernelContext) -> Callable[[Any], Any]:
+def _values_only(context: KernelContext) -> Callable[[Any], Any]:
     finish = _values(context)
     return lambda part: finish(part[1])
 
@@ -207,7 +207,7 @@ def _register_map(prefix: str, kind: type[StagingMap]) -> None:
         lambda context: [],
     )
     verbs: tuple[tuple[str, Verb, Finish], ...] = (
-        ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices)), _values_alone),
+        ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices)), _values_only),
         ("Peek", lambda area, key, indices: area.peek(_key(key), _indices(indices)), _values),
     )
     for name, verb, finish in verbs:

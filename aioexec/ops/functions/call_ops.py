@@ -67,7 +67,7 @@ def _like_inputs(context: ShapeContext) -> Sequence[Dims]:
     return [*context.inputs[: len(context.attrs["Tout"])]]
 
 
-def _not_fed(context: KernelContext) -> Compute:
+def _unfed_input(context: KernelContext) -> Compute:
     def compute() -> None:
         raise InvalidArgumentError(
             f"input {context.attrs['index']} of a function, {context.node_name!r}, is run outside of a call"
@@ -98,7 +98,7 @@ register(
 register(
     "_Arg() -> (output:T) [T:type; index:int>=0] {stateful}",
     shape=lambda context: [None],
-    kernel=_not_fed,
+    kernel=_unfed_input,
     gradient=NOT_DIFFERENTIABLE,
     role=Role.PLACEHOLDER,
 )

@@ -42,7 +42,7 @@ def _in_output_dtype(compute: Compute) -> Any:
     return bind
 
 
-def _whole(real: Any, imaginary: Any) -> Tensor:
+def _combined(real: Any, imaginary: Any) -> Tensor:
     """Combine two real arrays to a complex array of the corresponding dtype."""
     return apply_op("Complex", real, imaginary, Tout=_WHOLE[real.dtype.base_dtype])
 
@@ -54,14 +54,16 @@ def _zero(x: Tensor) -> Tensor:
 def _absolute_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
     (x,), (y,) = op.inputs, op.outputs
     return [
-        apply_op("DivNoNan", _whole(dy, apply_op("ZerosLike", dy)) * x, _whole(y, apply_op("ZerosLike", y)))
+        apply_op(
+            "DivNoNan", _combined(dy, apply_op("ZerosLike", dy)) * x, _combined(y, apply_op("ZerosLike", y))
+        )
     ]
 
 
 def _angle_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
     x = op.inputs[0]
-    slope = apply_op("Reciprocal", _whole(_part("Imag", x), _part("Real", x)))
-    return [-_whole(dy, apply_op("ZerosLike", dy)) * slope]
+    slope = apply_op("Reciprocal", _combined(_part("Imag", x), _part("Real", x)))
+    return [-_combined(dy, apply_op("ZerosLike", dy)) * slope]
 
 
 def _part(op_type: str, x: Tensor) -> Tensor:
@@ -78,8 +80,8 @@ def _absolute(context: KernelContext) -> Compute:
 
 
 _FROM_COMPLEX: tuple[tuple[str, str, Any, Gradient], ...] = (
-    ("Real(input", "output", _in_output_dtype(np.real), lambda op, dy: [_whole(dy, _zero(dy))]),
-    ("Imag(input", "output", _in_output_dtype(np.imag), lambda op, dy: [_whole(_zero(dy), dy)]),
+    ("Real(input", "output", _in_output_dtype(np.real), lambda op, dy: [_combined(dy, _zero(dy))]),
+    ("Imag(input", "output", _in_output_dtype(np.imag), lambda op, dy: [_combined(_zero(dy), dy)]),
     ("Angle(input", "output", _in_output_dtype(np.angle), _angle_gradient),
     ("ComplexAbs(x", "y", _absolute, _absolute_gradient),
 )

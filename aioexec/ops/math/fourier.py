@@ -233,7 +233,7 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
             length = _default_length(tensor, rank, to_real) if fft_length is None else fft_length
             attrs = {"Treal": _REAL_OF[own]} if to_real else {"Tcomplex": _COMPLEX_OF[own]}
             if fft_length is not None:
-                tensor = _long_enough(tensor, convert_to_tensor(length, dtypes.int32), rank, to_real)
+                tensor = _zero_padded(tensor, convert_to_tensor(length, dtypes.int32), rank, to_real)
             return apply_op(op_type, tensor, length, name=scope, **attrs)
 
     doc = f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
@@ -251,7 +251,7 @@ def _default_length(x: Tensor, rank: int, to_real: bool) -> Tensor:
     )
 
 
-def _long_enough(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
+def _zero_padded(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
     """Zero-pad dimensions shorter than `length`, which the ops reject."""
     halved = np.array([0] * (rank - 1) + [1], np.int32)
     wanted = length - (length - (length // 2 + 1)) * convert_to_tensor(halved) if to_real else length

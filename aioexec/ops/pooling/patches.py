@@ -77,14 +77,15 @@ def _patches_kernel(context: KernelContext) -> Compute:
 
 def _patches_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     if not dy.dtype.base_dtype.is_complex:
-        return (_returned(op, dy),)
+        return (_patches_adjoint(op, dy),)
     parts = [
-        _returned(op, apply_op(part, dy, Tout=dy.dtype.base_dtype.real_dtype)) for part in ("Real", "Imag")
+        _patches_adjoint(op, apply_op(part, dy, Tout=dy.dtype.base_dtype.real_dtype))
+        for part in ("Real", "Imag")
     ]
     return (apply_op("Complex", *parts, Tout=dy.dtype.base_dtype),)
 
 
-def _returned(op: Operation, dy: Tensor) -> Tensor:
+def _patches_adjoint(op: Operation, dy: Tensor) -> Tensor:
     """The gradient: patches are a convolution with one-hot filters, applied to each channel as an image of its own."""
     attrs = windows_of(op.attrs)
     _, height, width, _ = attrs.pop("ksize")

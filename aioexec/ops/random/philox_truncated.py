@@ -60,10 +60,10 @@ class Batches:
         root = np.sqrt(low * low + four)
         cutoff = two * np.exp(self.dtype.type(0.5) + low * (low - root) / four) / (low + root)
         if (low < -_INSIDE and high >= 0) or (high > _INSIDE and low <= 0):
-            return 1, lambda attempts: self._unlimited(attempts, low, high)
+            return 1, lambda attempts: self._propose_normal(attempts, low, high)
         if high - low < cutoff:
-            return 2, lambda attempts: self._even(attempts, low, high)
-        return 1, lambda attempts: self._exponential(attempts, low, high)
+            return 2, lambda attempts: self._propose_uniform(attempts, low, high)
+        return 1, lambda attempts: self._propose_exponential(attempts, low, high)
 
     def _accepted(self, size: int, method: tuple[int, Attempt]) -> Array:
         """Return the first `size` accepted numbers; the stream continues after the last attempt used.
@@ -93,18 +93,18 @@ class Batches:
             self.key, self.start, np.arange(self.position, self.position + counters, dtype=np.uint64)
         )
 
-    def _unlimited(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+    def _propose_normal(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
         numbers = normal(self.dtype)(self._words(attempts))
         return numbers, (numbers >= low) & (numbers <= high)
 
-    def _even(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+    def _propose_uniform(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
         """Propose uniformly between the limits; accept in proportion to the density."""
         drawn = uniform(self.dtype)(self._words(2 * attempts))
         numbers = drawn[0::2] * (high - low) + low
         most = self.dtype.type(0) if low < 0 else low * low
         return numbers, drawn[1::2] <= np.exp((most - numbers * numbers) / self.dtype.type(2))
 
-    def _exponential(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+    def _propose_exponential(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
         """Propose exponentially from the lower limit, with the rate of highest acceptance."""
         two = self.dtype.type(2)
         rate = (low + np.sqrt(low * low + self.dtype.type(4))) / two

@@ -130,10 +130,10 @@ def _sorted(reduction: Reduction) -> Any:
             result[np.bincount(ids, minlength=count) == 0] = reduction.absent
         return result
 
-    return plain(_first_widened(compute))
+    return plain(_data_in_float32(compute))
 
 
-def _first_widened(compute: Callable[..., Any]) -> Callable[..., Any]:
+def _data_in_float32(compute: Callable[..., Any]) -> Callable[..., Any]:
     """Reduce 16-bit floats in float32; the other arguments are indices."""
     return lambda data, *rest: in_float32(lambda wide: compute(wide, *rest))(data)
 
@@ -146,7 +146,7 @@ def _unsorted(reduction: Reduction) -> Any:
 
     def kernel(data: Array, ids: Array, count: Array) -> Array:
         initial = reduction.neutral(data.dtype)
-        reduced: Array = _first_widened(compute)(data, ids, count, initial)
+        reduced: Array = _data_in_float32(compute)(data, ids, count, initial)
         return reduced
 
     return plain(kernel)
@@ -173,7 +173,7 @@ def scalar(value: int) -> Tensor:
     return convert_to_tensor(value, dtypes.int32)
 
 
-def _taken(op: Operation, values: Tensor) -> Tensor:
+def _per_row(op: Operation, values: Tensor) -> Tensor:
     """Return for each row of data the row of its segment in `values`; zeros for dropped rows."""
     ids = op.inputs[1]
     if not op.type.startswith("Unsorted"):
@@ -187,7 +187,7 @@ def _taken(op: Operation, values: Tensor) -> Tensor:
     return apply_op("SelectV2", mask, rows, apply_op("ZerosLike", rows))
 
 
-def _again(op: Operation, kind: str, data: Tensor) -> Tensor:
+def _reduce_segments(op: Operation, kind: str, data: Tensor) -> Tensor:
     """Return another reduction of the same segments."""
     name = op.type.replace(op.type.removeprefix("Unsorted").removeprefix("Segment"), kind)
     return apply_op(name, data, *op.inputs[1:])
@@ -198,7 +198,7 @@ def _rest(op: Operation) -> list[None]:
 
 
 def _sum_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    return [_taken(op, dy), *_rest(op)]
+    return [_per_row(op, dy), *_rest(op)]
 
 
 def _mean_gradient(op: Operation, dy: Tensor) -> list[Any]:
@@ -207,16 +207,16 @@ def _mean_gradient(op: Operation, dy: Tensor) -> list[Any]:
         "Reshape", apply_op("Sub", apply_op("Rank", data), scalar(1)), convert_to_tensor([1], dtypes.int32)
     )
     shape = apply_op("ConcatV2", [apply_op("Shape", ids), apply_op("Fill", extra, scalar(1))], scalar(0))
-    counts = _again(op, "Sum", apply_op("Fill", shape, convert_to_tensor(1, dy.dtype.base_dtype)))
-    return [_taken(op, apply_op("RealDiv", dy, counts)), None]
+    counts = _reduce_segments(op, "Sum", apply_op("Fill", shape, convert_to_tensor(1, dy.dtype.base_dtype)))
+    return [_per_row(op, apply_op("RealDiv", dy, counts)), None]
 
 
 def _extremum_gradient(op: Operation, dy: Tensor) -> list[Any]:
     """Divide the gradient equally among the rows equal to the extremum."""
     data = op.inputs[0]
-    chosen = apply_op("Equal", data, _taken(op, op.outputs[0]))
-    count = _again(op, "Sum", apply_op("Cast", chosen, DstT=dy.dtype.base_dtype))
-    part = _taken(op, apply_op("RealDiv", dy, count))
+    chosen = apply_op("Equal", data, _per_row(op, op.outputs[0]))
+    count = _reduce_segments(op, "Sum", apply_op("Cast", chosen, DstT=dy.dtype.base_dtype))
+    part = _per_row(op, apply_op("RealDiv", dy, count))
     return [apply_op("SelectV2", chosen, part, apply_op("ZerosLike", part)), *_rest(op)]
 
 
@@ -224,12 +224,12 @@ def _product_gradient(op: Operation, dy: Tensor) -> list[Any]:
     """Multiply by the product of the other rows: total / row, or the product of non-zero rows if the row is 0."""
     data, (product,) = op.inputs[0], op.outputs
     is_zero = apply_op("Equal", data, apply_op("ZerosLike", data))
-    zeros = _again(op, "Sum", apply_op("Cast", is_zero, DstT=dtypes.int32))
+    zeros = _reduce_segments(op, "Sum", apply_op("Cast", is_zero, DstT=dtypes.int32))
     dy = apply_op("SelectV2", apply_op("Greater", zeros, scalar(1)), apply_op("ZerosLike", dy), dy)
-    others = _again(op, "Prod", apply_op("SelectV2", is_zero, apply_op("OnesLike", data), data))
-    divided = apply_op("RealDiv", _taken(op, product), data)
-    slope = apply_op("SelectV2", is_zero, _taken(op, others), divided)
-    return [_taken(op, dy) * slope, *_rest(op)]
+    others = _reduce_segments(op, "Prod", apply_op("SelectV2", is_zero, apply_op("OnesLike", data), data))
+    divided = apply_op("RealDiv", _per_row(op, product), data)
+    slope = apply_op("SelectV2", is_zero, _per_row(op, others), divided)
+    return [_per_row(op, dy) * slope, *_rest(op)]
 
 
 GRADIENTS = {
@@ -288,7 +288,7 @@ register(
     "SegmentMean(data:T, segment_ids:Tindices) -> (output:T) [T:type@6; Tindices:type{int32|int64}]",
     shape=_sorted_shape,
     kernel=plain(
-        _first_widened(lambda data, ids: _mean_rows(data, ids, _sorted_rows(data, ids))),
+        _data_in_float32(lambda data, ids: _mean_rows(data, ids, _sorted_rows(data, ids))),
     ),
     gradient=_mean_gradient,
     dynamic_shape=True,

@@ -155,13 +155,13 @@ def _count_shape(context: ShapeContext) -> Sequence[Dims]:
     return [parts_of(context)[0]]
 
 
-def _times_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
-    return _both_sides(op, dy * _dense_values(op), dy * op.inputs[1])
+def _elementwise_product_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
+    return _operand_gradients(op, dy * _dense_values(op), dy * op.inputs[1])
 
 
-def _over_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
+def _quotient_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
     dense = _dense_values(op)
-    return _both_sides(op, dy / dense, dy * (-op.inputs[1] / (dense * dense)))
+    return _operand_gradients(op, dy / dense, dy * (-op.inputs[1] / (dense * dense)))
 
 
 def _dense_values(op: Operation) -> Tensor:
@@ -170,7 +170,7 @@ def _dense_values(op: Operation) -> Tensor:
     return apply_op("SparseDenseCwiseAdd", indices, apply_op("ZerosLike", values), shape, dense)
 
 
-def _both_sides(op: Operation, by_value: Tensor, spread: Tensor) -> Sequence[Tensor | None]:
+def _operand_gradients(op: Operation, by_value: Tensor, spread: Tensor) -> Sequence[Tensor | None]:
     """Return both gradients; `spread` is that of the dense tensor at each value, to be summed where it was broadcast."""
     indices, _, shape, dense = op.inputs
     own = apply_op("Shape", dense, out_type="int64")
@@ -191,8 +191,8 @@ def _add_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 _WITH_DENSE = "(sp_indices:int64, sp_values:T, sp_shape:int64, dense:T) -> (output:T) [T:type@6]"
 for _name, _formula, _gradient in (
     ("Add", np.add, _add_gradient),
-    ("Mul", np.multiply, _times_gradient),
-    ("Div", _quotient, _over_gradient),
+    ("Mul", np.multiply, _elementwise_product_gradient),
+    ("Div", _quotient, _quotient_gradient),
 ):
     register(
         f"SparseDenseCwise{_name}{_WITH_DENSE}",
@@ -226,7 +226,7 @@ register(
 # Two sparse tensors
 
 
-def _united(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array]:
+def _index_union(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array]:
     """Return the ordered union of the indices, and the position of each tensor's indices in it; keeps duplicates."""
     dims = [checked_parts(*a), checked_parts(*b)]
     if len(dims[0]) != len(dims[1]):
@@ -266,7 +266,7 @@ def _sum(*inputs: Array) -> tuple[Array, Array, Array]:
         raise InvalidArgumentError(
             f"The magnitude threshold must be a scalar: got shape {shown(threshold.shape)}"
         )
-    indices, of_a, of_b = _united(a, b)
+    indices, of_a, of_b = _index_union(a, b)
     values = np.zeros(len(indices), a[1].dtype)
     np.add.at(values, of_a, a[1])
     np.add.at(values, of_b, b[1])
@@ -324,7 +324,7 @@ register(
 
 
 def _extreme(formula: Callable[[Array, Array], Array], *inputs: Array) -> tuple[Array, Array]:
-    indices, of_a, of_b = _united(inputs[:3], inputs[3:])
+    indices, of_a, of_b = _index_union(inputs[:3], inputs[3:])
     for first in (0, 3):
         check_inside(inputs[first], inputs[first + 2].tolist())
     values = [np.zeros(len(indices), inputs[1].dtype) for _ in range(2)]

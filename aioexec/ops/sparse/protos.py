@@ -107,7 +107,7 @@ def _row(parts: Parts, dtype: DType) -> list[bytes]:
     return [_written(parts.indices, dt.int64), _written(parts.values, dtype), _written(parts.shape, dt.int64)]
 
 
-def _only_strings(context: KernelContext) -> None:
+def _require_strings(context: KernelContext) -> None:
     if context.attrs["out_type"] is not dt.string:
         raise UnimplementedError(
             f"{context.node_name}: sparse tensors are serialized as strings, not as variants"
@@ -115,7 +115,7 @@ def _only_strings(context: KernelContext) -> None:
 
 
 def _serialize_kernel(context: KernelContext) -> Compute:
-    _only_strings(context)
+    _require_strings(context)
     dtype = context.attrs["T"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
@@ -127,13 +127,13 @@ def _serialize_kernel(context: KernelContext) -> Compute:
 
 def _serialize_many_kernel(context: KernelContext) -> Compute:
     """Serialise each element along the first dimension of a sparse tensor as a row."""
-    _only_strings(context)
+    _require_strings(context)
     dtype = context.attrs["T"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
         check_parts(indices, values, shape)
         check_batch(indices, values, shape)
-        empty, tensors = taken_apart(Parts(indices, values, shape))
+        empty, tensors = split_batch(Parts(indices, values, shape))
         rows = np.empty((int(shape[0]), 3), np.object_)
         rows[:] = _row(empty, dtype)
         for number, parts in tensors:
@@ -143,7 +143,7 @@ def _serialize_many_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def taken_apart(batch: Parts) -> tuple[Parts, Iterator[tuple[int, Parts]]]:
+def split_batch(batch: Parts) -> tuple[Parts, Iterator[tuple[int, Parts]]]:
     """Split a checked sparse tensor along its first dimension: an empty one, and an iterator of (position, other).
 
     Raises:
@@ -220,12 +220,12 @@ def _deserialize_kernel(context: KernelContext) -> Compute:
             )
         batch = serialized.shape[:-1]
         parts = [_read_parts(row, n, dtype) for n, row in enumerate(serialized.reshape(-1, 3))]
-        return put_together(parts, batch)
+        return joined(parts, batch)
 
     return compute
 
 
-def put_together(tensors: Sequence[Parts], batch: tuple[int, ...]) -> Parts:
+def joined(tensors: Sequence[Parts], batch: tuple[int, ...]) -> Parts:
     """Join sparse tensors of one rank, at least one, along new leading dimensions; sizes are the largest.
 
     Raises:

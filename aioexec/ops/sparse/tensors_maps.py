@@ -17,7 +17,7 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.common.copies import copied
 from aioexec.ops.common.elementwise import Array, shown
-from aioexec.ops.sparse.protos import Parts, check_batch, check_parts, put_together, taken_apart
+from aioexec.ops.sparse.protos import Parts, check_batch, check_parts, joined, split_batch
 from aioexec.resources.manager import place_of
 from aioexec.resources.sparse_tensors_map import SparseTensorsMap
 from aioexec.shapes import Dims
@@ -63,7 +63,7 @@ def _add_many_kernel(context: KernelContext) -> Compute:
         count = int(shape[0])
         if count > _MOST_ADDED:
             raise ResourceExhaustedError(f"{count} sparse tensors are too many to put by at once")
-        empty, tensors = taken_apart(Parts(indices, values, shape))
+        empty, tensors = split_batch(Parts(indices, values, shape))
         held, without = find(), _kept(empty, dtype)
         numbers = np.full(count, -1, np.int64)
         for place, parts in tensors:
@@ -94,7 +94,7 @@ def _take_many_kernel(context: KernelContext) -> Compute:
                 raise InvalidArgumentError(
                     f"Requested SparseTensor of type {dtype.name} but SparseTensor[{place}].values.dtype() == {kept.name}"
                 )
-        return put_together([parts for _, parts in taken], (len(taken),))
+        return joined([parts for _, parts in taken], (len(taken),))
 
     return compute
 

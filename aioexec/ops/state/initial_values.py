@@ -23,11 +23,11 @@ def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
     if not any(op.row.role is Role.VARIABLE for op in ancestors):
         return value
     graph: BaseGraph = value.graph
-    variables = _by_node(graph)
+    variables = _variables_by_node(graph)
     replaced: dict[Tensor, Tensor] = {}
     with graph.control_dependencies(None), graph.name_scope(None):
         for op in sorted(ancestors, key=lambda op: op.index):
-            variable = _read_by(op, variables)
+            variable = _variable_read_by(op, variables)
             if variable is not None:
                 replaced[op.outputs[0]] = variable.initialized_value()
             elif any(tensor in replaced for tensor in op.inputs) and not _takes_references(op):
@@ -48,13 +48,13 @@ def _ancestors(op: Operation) -> set[Operation]:
     return found
 
 
-def _by_node(graph: BaseGraph) -> dict[Operation, Any]:
+def _variables_by_node(graph: BaseGraph) -> dict[Operation, Any]:
     """Map each variable node to its variable."""
     keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
     return {variable.op: variable for key in keys for variable in graph.get_collection(key)}
 
 
-def _read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
+def _variable_read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
     """Return the variable that `op` reads, if reading is all it does."""
     if op.row.role is Role.VARIABLE and op.outputs[0].dtype.is_ref:
         return variables.get(op)

@@ -81,7 +81,7 @@ def report_uninitialized_variables(
     var_list: Sequence[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
     """Return the names of uninitialised variables, a vector of strings; by default of all global and local ones."""
-    variables = _all_if_none(var_list)
+    variables = _given_or_all(var_list)
     with get_default_graph().name_scope(name):
         if not variables:
             return constant([], dtypes.string, shape=[0])
@@ -94,12 +94,12 @@ def report_uninitialized_variables(
 
 def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Operation | None:
     """Return an operation that fails with FailedPreconditionError if a variable is uninitialised; None for no variables."""
-    variables = _all_if_none(var_list)
+    variables = _given_or_all(var_list)
     if not variables:
         return None
     with get_default_graph().name_scope("assert_variables_initialized"):
         return group(*(variable.read_value() for variable in variables), name="group")
 
 
-def _all_if_none(var_list: Sequence[Any] | None) -> list[Any]:
+def _given_or_all(var_list: Sequence[Any] | None) -> list[Any]:
     return global_variables() + local_variables() if var_list is None else list(var_list)

@@ -41,7 +41,7 @@ class Initializer:
     def from_config(cls, config: dict[str, Any]) -> Initializer:
         return cls(**config)
 
-    def _wanted(self, dtype: Any) -> DType:
+    def _dtype_or_default(self, dtype: Any) -> DType:
         return self.dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
 
 
@@ -59,7 +59,7 @@ class Zeros(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return zeros(shape, self._wanted(dtype))
+        return zeros(shape, self._dtype_or_default(dtype))
 
     def get_config(self) -> dict[str, Any]:
         return {"dtype": self.dtype.name}
@@ -72,7 +72,7 @@ class Ones(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return ones(shape, self._wanted(dtype))
+        return ones(shape, self._dtype_or_default(dtype))
 
     def get_config(self) -> dict[str, Any]:
         return {"dtype": self.dtype.name}
@@ -97,7 +97,7 @@ class Constant(Initializer):
     ) -> Tensor:
         verify = self._verify_shape if verify_shape is None else verify_shape
         dims = list(shapes.as_dims(shape) or ())
-        return constant(self.value, self._wanted(dtype), shape=dims, verify_shape=verify)
+        return constant(self.value, self._dtype_or_default(dtype), shape=dims, verify_shape=verify)
 
     def get_config(self) -> dict[str, Any]:
         return {"value": self.value, "dtype": self.dtype.name}
@@ -115,7 +115,7 @@ class RandomUniform(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return random_uniform(shape, self.minval, self.maxval, self._wanted(dtype), seed=self.seed)
+        return random_uniform(shape, self.minval, self.maxval, self._dtype_or_default(dtype), seed=self.seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"minval": self.minval, "maxval": self.maxval, "seed": self.seed, "dtype": self.dtype.name}
@@ -133,7 +133,7 @@ class RandomNormal(Initializer):
         self.dtype = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return random_normal(shape, self.mean, self.stddev, self._wanted(dtype), seed=self.seed)
+        return random_normal(shape, self.mean, self.stddev, self._dtype_or_default(dtype), seed=self.seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
@@ -151,7 +151,7 @@ class TruncatedNormal(Initializer):
         self.dtype = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return truncated_normal(shape, self.mean, self.stddev, self._wanted(dtype), seed=self.seed)
+        return truncated_normal(shape, self.mean, self.stddev, self._dtype_or_default(dtype), seed=self.seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
@@ -171,7 +171,7 @@ class UniformUnitScaling(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         inputs = max(1.0, math.prod(float(dim) for dim in _full_shape(shape, partition_info)[:-1]))
         limit = math.sqrt(3 / inputs) * self.factor
-        return random_uniform(shape, -limit, limit, self._wanted(dtype), seed=self.seed)
+        return random_uniform(shape, -limit, limit, self._dtype_or_default(dtype), seed=self.seed)
 
     def get_config(self) -> dict[str, Any]:
         return {"factor": self.factor, "seed": self.seed, "dtype": self.dtype.name}
@@ -208,7 +208,7 @@ class VarianceScaling(Initializer):
         fan_in, fan_out = fans(_full_shape(shape, partition_info))
         count = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
         variance = self.scale / max(1.0, count)
-        wanted = self._wanted(dtype)
+        wanted = self._dtype_or_default(dtype)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
             return random_uniform(shape, -limit, limit, wanted, seed=self.seed)
@@ -256,7 +256,7 @@ class Identity(Initializer):
         dims = _full_shape(shape, partition_info)
         if len(dims) != 2:
             raise GraphValueError(f"Identity: only matrices have an identity, got shape {dims}")
-        matrix = constant(np.eye(dims[0], dims[1]), self._wanted(dtype), name="eye")
+        matrix = constant(np.eye(dims[0], dims[1]), self._dtype_or_default(dtype), name="eye")
         return matrix if self.gain == 1.0 else multiply(matrix, self.gain)
 
     def get_config(self) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class PartitionedVariable(Operators[Tensor]):
     def _as_graph_element(self) -> Tensor:
         return self.as_tensor()
 
-    def _changed(self, method: str, value: Any, options: dict[str, Any], read_value: bool) -> list[Any]:
+    def _call_parts(self, method: str, value: Any, options: dict[str, Any], read_value: bool) -> list[Any]:
         """Call a method of each partition with its share of the value."""
         if isinstance(value, list):
             shares: Sequence[Any] = value
@@ -168,19 +168,19 @@ class PartitionedVariable(Operators[Tensor]):
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> list[Any]:
         """Replace the content by a tensor, a list with one value per partition, or another partitioned variable."""
-        return self._changed("assign", value, {"use_locking": use_locking, "name": name}, read_value)
+        return self._call_parts("assign", value, {"use_locking": use_locking, "name": name}, read_value)
 
     def assign_add(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> list[Any]:
         """Add to the content."""
-        return self._changed("assign_add", value, {"use_locking": use_locking, "name": name}, read_value)
+        return self._call_parts("assign_add", value, {"use_locking": use_locking, "name": name}, read_value)
 
     def assign_sub(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> list[Any]:
         """Subtract from the content."""
-        return self._changed("assign_sub", value, {"use_locking": use_locking, "name": name}, read_value)
+        return self._call_parts("assign_sub", value, {"use_locking": use_locking, "name": name}, read_value)
 
     def __repr__(self) -> str:
         return f"<aioexec.PartitionedVariable {self.name!r} shape={self._shape} parts={len(self._parts)}>"

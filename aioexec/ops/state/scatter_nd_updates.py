@@ -102,7 +102,7 @@ def _merged_shape(target: Dims, indices: Dims, updates: Dims) -> Dims:
     if target is None or indices is None or updates is None:
         return target
     none = 0 in target
-    if none and (_is_something(indices) or _is_something(updates)):
+    if none and (_is_known_and_not_empty(indices) or _is_known_and_not_empty(updates)):
         raise GraphValueError("Indices and updates specified for empty input")
     shapes.merge(indices[:-1], updates[: len(indices) - 1])
     depth = indices[-1]
@@ -115,7 +115,7 @@ def _merged_shape(target: Dims, indices: Dims, updates: Dims) -> Dims:
     return target
 
 
-def _is_something(dims: Dims) -> bool:
+def _is_known_and_not_empty(dims: Dims) -> bool:
     return dims is not None and None not in dims and 0 not in dims
 
 

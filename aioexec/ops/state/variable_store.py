@@ -249,7 +249,7 @@ def _initial_value(request: Request, dims: Dims) -> tuple[Any, DType | None]:
     if shapes.is_fully_defined(dims):
         sizes = [int(dim or 0) for dim in dims or ()]
         return lambda: _call(initializer, sizes, request.dtype, request.partition_info), request.dtype
-    if request.shape is None and _takes_nothing(initializer):
+    if request.shape is None and _accepts_no_arguments(initializer):
         return initializer, None
     raise _unknown_shape(request, dims)
 
@@ -269,7 +269,7 @@ def _call(
     )
 
 
-def _takes_nothing(function: Callable[..., Any]) -> bool:
+def _accepts_no_arguments(function: Callable[..., Any]) -> bool:
     return all(
         parameter.default is not parameter.empty
         or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)

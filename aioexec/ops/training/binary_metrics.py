@@ -45,7 +45,7 @@ OUTCOMES = {
 """In the order in which their variables are created."""
 
 
-def _both(outcome: Outcome, labels: Tensor, predictions: Tensor) -> Tensor:
+def _matches(outcome: Outcome, labels: Tensor, predictions: Tensor) -> Tensor:
     """Return where labels and predictions have these values."""
     label = labels if outcome.label else apply_op("LogicalNot", labels)
     prediction = predictions if outcome.prediction else apply_op("LogicalNot", predictions)
@@ -68,9 +68,9 @@ def _counted(key: str) -> Callable[..., Metric]:
         name: str | None = None,
     ) -> Metric:
         with variable_scope(name, outcome.name, [predictions, labels, weights]):
-            predicted, wanted, factors = _yes_or_no(predictions, labels, weights)
+            predicted, wanted, factors = _as_booleans(predictions, labels, weights)
             count = metric_variable([], dtypes.float32, name="count")
-            each = cast(_both(outcome, wanted, predicted), dtypes.float32)
+            each = cast(_matches(outcome, wanted, predicted), dtypes.float32)
             if factors is not None:
                 checked = assert_rank_in(factors, (0, rank(each)))
                 with get_default_graph().control_dependencies([checked]):
@@ -81,7 +81,7 @@ def _counted(key: str) -> Callable[..., Metric]:
     return named(metric, outcome.name, f"How many {outcome.name.replace('_', ' ')} there were, weighted.")
 
 
-def _yes_or_no(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
+def _as_booleans(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
     return fitted(cast(predictions, dtypes.bool_), cast(labels, dtypes.bool_), weights)
 
 
@@ -91,7 +91,7 @@ false_positives = _counted("fp")
 false_negatives = _counted("fn")
 
 
-def _share_of_positives(
+def _fraction_of_positives(
     name_of_function: str, others: Callable[..., Metric], summary: str
 ) -> Callable[..., Metric]:
     """Return true positives / (true positives + the other outcome)."""
@@ -105,11 +105,11 @@ def _share_of_positives(
         name: str | None = None,
     ) -> Metric:
         with variable_scope(name, name_of_function, [predictions, labels, weights]):
-            predicted, wanted, factors = _yes_or_no(predictions, labels, weights)
+            predicted, wanted, factors = _as_booleans(predictions, labels, weights)
             right = true_positives(wanted, predicted, factors)
             wrong = others(wanted, predicted, factors)
             value, update = (
-                _share(one, other, called)
+                _fraction(one, other, called)
                 for one, other, called in zip(right, wrong, ("value", "update_op"), strict=True)
             )
             return listed(value, update, metrics_collections, updates_collections)
@@ -117,7 +117,7 @@ def _share_of_positives(
     return named(metric, name_of_function, f"{summary}; 0 before there are any.")
 
 
-def _share(right: Tensor, wrong: Tensor, name: str) -> Tensor:
+def _fraction(right: Tensor, wrong: Tensor, name: str) -> Tensor:
     total = right + wrong
     is_any = apply_op("Greater", total, 0.0)
     return apply_op("Select", is_any, apply_op("RealDiv", right, total), 0.0, name=name)
@@ -125,8 +125,8 @@ def _share(right: Tensor, wrong: Tensor, name: str) -> Tensor:
 
 RIGHT_OF_PREDICTED = "How many of those predicted as positive are"
 FOUND_OF_POSITIVE = "How many of the positives were predicted as such"
-precision = _share_of_positives("precision", false_positives, RIGHT_OF_PREDICTED)
-recall = _share_of_positives("recall", false_negatives, FOUND_OF_POSITIVE)
+precision = _fraction_of_positives("precision", false_positives, RIGHT_OF_PREDICTED)
+recall = _fraction_of_positives("recall", false_negatives, FOUND_OF_POSITIVE)
 
 
 # At many thresholds
@@ -170,12 +170,12 @@ def _at_thresholds(
     updates: dict[str, Any] = {}
     for key in (key for key in OUTCOMES if key in keys):
         values[key] = metric_variable([len(thresholds)], dtypes.float32, name=OUTCOMES[key].name)
-        each = cast(_both(OUTCOMES[key], wanted, above), dtypes.float32)
+        each = cast(_matches(OUTCOMES[key], wanted, above), dtypes.float32)
         updates[key] = assign_add(values[key], reduce_sum(each if factors is None else each * factors, 1))
     return Counts(values, updates)
 
 
-def _measured(
+def _metric_of_counts(
     counts: Counts, compute: Callable[[Mapping[str, Any], str], Tensor], metrics: Any, updates: Any
 ) -> Metric:
     """Return the metric that `compute` derives from the counts, before and after the update."""
@@ -212,7 +212,7 @@ false_positives_at_thresholds = _counted_at_thresholds("fp")
 false_negatives_at_thresholds = _counted_at_thresholds("fn")
 
 
-def _share_at_thresholds(kind: str, other: str, summary: str) -> Callable[..., Metric]:
+def _fraction_at_thresholds(kind: str, other: str, summary: str) -> Callable[..., Metric]:
     def metric(
         labels: Any,
         predictions: Any,
@@ -228,13 +228,13 @@ def _share_at_thresholds(kind: str, other: str, summary: str) -> Callable[..., M
 
         with variable_scope(name, f"{kind}_at_thresholds", [predictions, labels, weights]):
             counts = _at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
-            return _measured(counts, share, metrics_collections, updates_collections)
+            return _metric_of_counts(counts, share, metrics_collections, updates_collections)
 
     return named(metric, f"{kind}_at_thresholds", f"{summary}, at each threshold.")
 
 
-precision_at_thresholds = _share_at_thresholds("precision", "fp", RIGHT_OF_PREDICTED)
-recall_at_thresholds = _share_at_thresholds("recall", "fn", FOUND_OF_POSITIVE)
+precision_at_thresholds = _fraction_at_thresholds("precision", "fp", RIGHT_OF_PREDICTED)
+recall_at_thresholds = _fraction_at_thresholds("recall", "fn", FOUND_OF_POSITIVE)
 
 
 # Curves
@@ -297,7 +297,7 @@ def auc(
                 return _interpolated_area(tensors)
             return _area(tensors, curve, SUMMATIONS[summation_method], called)
 
-        return _measured(counts, area, metrics_collections, updates_collections)
+        return _metric_of_counts(counts, area, metrics_collections, updates_collections)
 
 
 def _area(
@@ -340,7 +340,7 @@ def _last_nearest(rates: Tensor, wanted: float) -> Tensor:
     return argmax(apply_op("Cumsum", is_least, 0), 0)
 
 
-def _one_rate_at_another(
+def _rate_at(
     rate: tuple[str, str, str],
     fixed: tuple[str, str, str],
     last: float,
@@ -372,14 +372,14 @@ def _one_rate_at_another(
 
         with variable_scope(name, scope, [predictions, labels, weights]):
             counts = _at_thresholds(labels, predictions, _thresholds(num_thresholds, last), weights)
-            return _measured(counts, found, metrics_collections, updates_collections)
+            return _metric_of_counts(counts, found, metrics_collections, updates_collections)
 
     return metric
 
 
 SENSITIVITY, SPECIFICITY = ("sensitivity", "tp", "fn"), ("specificity", "tn", "fp")
-_sensitivity = _one_rate_at_another(SENSITIVITY, SPECIFICITY, 1.0 + MARGIN, _nearest)
-_specificity = _one_rate_at_another(SPECIFICITY, SENSITIVITY, 1.0 - MARGIN, _last_nearest)
+_sensitivity = _rate_at(SENSITIVITY, SPECIFICITY, 1.0 + MARGIN, _nearest)
+_specificity = _rate_at(SPECIFICITY, SENSITIVITY, 1.0 - MARGIN, _last_nearest)
 
 
 def sensitivity_at_specificity(

@@ -183,7 +183,7 @@ def _require(**arguments: Any) -> None:
             raise GraphValueError(f"Argument `{name}` must not be None")
 
 
-def _pair(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
+def _float32_pair(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
     """Return both as float32, after checking their shapes."""
     predicted, wanted = _float(predictions), _float(labels)
     predicted.shape.assert_is_compatible_with(wanted.shape)
@@ -193,7 +193,7 @@ def _pair(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
 # Losses
 
 
-def _of_difference(name: str, summary: str, formula: Formula) -> Callable[..., Tensor]:
+def _elementwise_loss(name: str, summary: str, formula: Formula) -> Callable[..., Tensor]:
     """Return a loss function that applies a formula to predictions and labels."""
 
     def loss(
@@ -206,18 +206,18 @@ def _of_difference(name: str, summary: str, formula: Formula) -> Callable[..., T
     ) -> Tensor:
         _require(labels=labels, predictions=predictions)
         with op_scope(scope, name, predictions, labels, weights) as inner:
-            each = formula(*_pair(predictions, labels))
+            each = formula(*_float32_pair(predictions, labels))
             return compute_weighted_loss(each, weights, inner, loss_collection, reduction)
 
     return named(loss, name, f"{summary}, weighted and reduced: see `compute_weighted_loss`.")
 
 
-absolute_difference = _of_difference(
+absolute_difference = _elementwise_loss(
     "absolute_difference",
     "How far predictions are from labels",
     lambda x, y: apply_op("Abs", apply_op("Sub", x, y)),
 )
-mean_squared_error = _of_difference(
+mean_squared_error = _elementwise_loss(
     "mean_squared_error",
     "The squares of the differences of predictions and labels",
     lambda x, y: apply_op("SquaredDifference", x, y),
@@ -242,7 +242,7 @@ def cosine_distance(
         raise GraphValueError("Cannot specify both 'axis' and 'dim'")
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "cosine_distance_loss", predictions, labels, weights) as inner:
-        predicted, wanted = _pair(predictions, labels)
+        predicted, wanted = _float32_pair(predictions, labels)
         each = 1 - reduce_sum(apply_op("Mul", predicted, wanted), axis=(along,), keepdims=True)
         return compute_weighted_loss(each, weights, inner, loss_collection, reduction)
 
@@ -258,7 +258,7 @@ def hinge_loss(
     """Return the hinge loss max(0, 1 - (2 label - 1) logit)."""
     _require(labels=labels, logits=logits)
     with op_scope(scope, "hinge_loss", logits, labels, weights) as inner:
-        given, wanted = _pair(logits, labels)
+        given, wanted = _float32_pair(logits, labels)
         one = ones_like(wanted)
         each = relu(one - (2 * wanted - one) * given)
         return compute_weighted_loss(each, weights, inner, loss_collection, reduction)
@@ -276,7 +276,7 @@ def huber_loss(
     """Return half the squared difference up to `delta`, and a linear function beyond."""
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "huber_loss", predictions, labels, weights) as inner:
-        predicted, wanted = _pair(predictions, labels)
+        predicted, wanted = _float32_pair(predictions, labels)
         error = apply_op("Abs", predicted - wanted)
         near = apply_op("Minimum", error, delta)
         each = 0.5 * (near * near) + delta * (error - near)
@@ -295,7 +295,7 @@ def log_loss(
     """Return the cross entropy of labels and predictions in [0, 1]; `epsilon` keeps the logarithms finite."""
     _require(labels=labels, predictions=predictions)
     with op_scope(scope, "log_loss", predictions, labels, weights) as inner:
-        predicted, wanted = _pair(predictions, labels)
+        predicted, wanted = _float32_pair(predictions, labels)
         if_so = wanted * apply_op("Log", predicted + epsilon)
         if_not = (1 - wanted) * apply_op("Log", 1 - predicted + epsilon)
         return compute_weighted_loss(-if_so - if_not, weights, inner, loss_collection, reduction)
@@ -313,7 +313,7 @@ def mean_pairwise_squared_error(
     with op_scope(scope, "mean_pairwise_squared_error", predictions, labels, weights):
         factors, wanted = _float(weights), _float(labels)
         with get_default_graph().control_dependencies([assert_broadcastable(factors, wanted)]):
-            predicted, wanted = _pair(predictions, wanted)
+            predicted, wanted = _float32_pair(predictions, wanted)
             difference = predicted - wanted
             present = _present(difference, factors, per_batch=True)
             each = _pairwise(difference, present) * factors

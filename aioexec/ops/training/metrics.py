@@ -142,7 +142,7 @@ def accuracy(
     return mean(is_correct, factors, metrics_collections, updates_collections, name or "accuracy")
 
 
-def _mean_of_difference(
+def _mean_metric(
     name_of_function: str, summary: str, formula: Callable[[Tensor, Tensor], Tensor]
 ) -> Callable[..., Metric]:
     """Return the mean of a formula of predictions and labels."""
@@ -162,10 +162,10 @@ def _mean_of_difference(
     return named(metric, name_of_function, f"The mean of {summary}.")
 
 
-mean_absolute_error = _mean_of_difference(
+mean_absolute_error = _mean_metric(
     "mean_absolute_error", "how far predictions are from labels", lambda x, y: apply_op("Abs", x - y)
 )
-mean_squared_error = _mean_of_difference(
+mean_squared_error = _mean_metric(
     "mean_squared_error",
     "the squared differences of predictions and labels",
     lambda x, y: apply_op("SquaredDifference", y, x),

@@ -386,7 +386,7 @@ optimizer(
 # With regularization
 
 
-def _shrunk(wanted: Array, rate: Array, l1: Array, l2: Array) -> Array:
+def _proximal_point(wanted: Array, rate: Array, l1: Array, l2: Array) -> Array:
     """Return the proximal point: the minimiser of l1 |x| + l2 x² / 2 near `wanted`."""
     kept = np.sign(wanted) * np.maximum(np.abs(wanted) - rate * l1, 0) if l1 > 0 else wanted
     shrunk: Array = kept / (1 + l2 * rate)
@@ -399,7 +399,7 @@ _SHRUNK = "where(l1 > 0, sign(wanted) * maximum(abs(wanted) - rate * l1, 0), wan
 def _proximal_descend(
     attrs: Attrs, var: Array, alpha: Array, l1: Array, l2: Array, delta: Array
 ) -> Sequence[Array]:
-    return (_shrunk(var - delta * alpha, alpha, l1, l2),)
+    return (_proximal_point(var - delta * alpha, alpha, l1, l2),)
 
 
 optimizer(
@@ -415,7 +415,7 @@ def _proximal_adagrad(
 ) -> Sequence[Array]:
     accum = accum + grad * grad
     rate = lr / np.sqrt(accum)
-    return _shrunk(var - grad * rate, rate, l1, l2), accum
+    return _proximal_point(var - grad * rate, rate, l1, l2), accum
 
 
 optimizer(
