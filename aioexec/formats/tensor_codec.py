@@ -27,14 +27,14 @@ from aioexec.shapes import Dims, as_dims, describe
 
 Array = npt.NDArray[Any]
 
-MAX_BYTES: Final = (
-    1 << 28
-)  # of one decoded value that is not written out in full, nor one element again and again
-MAX_REPEATED: Final = 1 << 32  # of one that is: it takes no memory, but reading all its elements takes time
-_MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
+MAX_BYTES: Final = 1 << 28
+"""Upper bound of a decoded value that lists fewer elements than its shape has."""
+MAX_REPEATED: Final = 1 << 32
+"""Upper bound of one that lists a single element: it takes no memory, but reading all elements takes time."""
+_MAX_CONTENT: Final = (1 << 31) - 1  # protobuf's upper bound of a message
 _MAX_RANK: Final = 64  # numpy's
-_SLICE: Final = 1 << 16  # elements that are Python objects at a time
-_MAX_ADDRESSABLE: Final = (1 << 63) - 1  # numpy's, with zero dimensions left out of the product
+_SLICE: Final = 1 << 16  # Python objects converted at a time
+_MAX_ADDRESSABLE: Final = (1 << 63) - 1  # NumPy's upper bound, without zero dimensions in the product
 
 
 class _Listed(NamedTuple):

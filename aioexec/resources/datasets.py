@@ -239,7 +239,7 @@ def joined(elements: Sequence[Element]) -> Element:
     try:
         return tuple([np.stack(parts) for parts in zip(*elements, strict=True)])
     except MemoryError as error:
-        raise ResourceExhaustedError(f"OOM: no place for a batch of {len(elements)} elements") from error
+        raise ResourceExhaustedError(f"OOM when allocating a batch of {len(elements)} elements") from error
 
 
 # Repetitions

@@ -104,7 +104,7 @@ class DenseHashTable(LookupTable):
         listed = self._check_not_reserved(self._hashable(keys))
         if self.deleted_key is None:
             raise InvalidArgumentError(
-                f"{self.kind} {self.name!r} has no deleted_key: nothing can be removed"
+                f"{self.kind} {self.name!r} has no deleted_key: keys cannot be removed"
             )
         with self._lock:
             for key in listed:

@@ -227,7 +227,7 @@ class TensorArray:
                 "TensorArray, the proper all-zeros tensor will be returned instead of incurring this error"
             )
         if self.dtype.numpy.hasobject:
-            raise InvalidArgumentError(f"TensorArray {self.name}: there are no zeros of {self.dtype.name}")
+            raise InvalidArgumentError(f"TensorArray {self.name}: dtype {self.dtype.name} has no zeros")
         return tuple(int(dim or 0) for dim in dims or ())
 
     # Many elements

@@ -81,7 +81,7 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
         return wanted
     if known == 0 or count % known:
         raise GraphValueError(
-            f"Cannot reshape {count} elements to {shapes.describe(wanted)}: {known} is no divisor"
+            f"Cannot reshape {count} elements to {shapes.describe(wanted)}: {known} does not divide it"
         )
     return tuple(count // known if dim is None else dim for dim in wanted)
 

@@ -256,7 +256,9 @@ def _depth_kernel(to_depth: bool) -> Any:
     def bind(context: KernelContext) -> Compute:
         attrs = context.attrs
         if attrs["data_format"] == "NCHW_VECT_C":
-            raise UnimplementedError(f"{context.node_name!r}: data_format NCHW_VECT_C is for other devices")
+            raise UnimplementedError(
+                f"{context.node_name!r}: data_format NCHW_VECT_C is not supported on this device"
+            )
 
         @run_time
         def compute(x: Array) -> Array:

@@ -104,7 +104,7 @@ def room_for(dims: Sequence[int], itemsize: int) -> None:
         ResourceExhaustedError: the tensor is larger.
     """
     if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
-        raise ResourceExhaustedError(f"a tensor of shape {shown(dims)} is too large to make")
+        raise ResourceExhaustedError(f"a tensor of shape {shown(dims)} is too large to allocate")
 
 
 def fitting(compute: Compute) -> Reference:

@@ -51,7 +51,7 @@ def _check_component(barrier: BarrierResource, component: int, dtype: DType) -> 
     if barrier.dtypes[component] != dtype:
         raise InvalidArgumentError(
             f"Signature mismatch: component {component} of barrier {barrier.name!r} is "
-            f"{barrier.dtypes[component].name}, the node brings {dtype.name}"
+            f"{barrier.dtypes[component].name}, the node inserts {dtype.name}"
         )
 
 

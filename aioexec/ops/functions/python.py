@@ -113,7 +113,7 @@ def _kernel(context: KernelContext) -> Compute:
         function = _functions.get(token)
         if function is None:
             raise InvalidArgumentError(
-                f"callback {token} is not found: its graph is of another process, or gone"
+                f"callback {token} is not found: its graph is in another process or was deleted"
             )
         if function.is_async:
             return _await_function(step, function, inputs, expected)

@@ -48,12 +48,12 @@ def _cancellation(step: StepContext) -> Iterator[Proceed]:
 
     def proceed() -> None:
         if cancelled.is_set():
-            raise CancelledError("the step was given up")
+            raise CancelledError("the step was cancelled")
 
     manager = step.cancellation_manager
     token = manager.get_cancellation_token()
     if not manager.register_callback(token, cancelled.set):
-        raise CancelledError("the step was given up")
+        raise CancelledError("the step was cancelled")
     try:
         yield proceed
     finally:

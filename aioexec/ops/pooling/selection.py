@@ -166,7 +166,7 @@ for _name, _kernel, _shape in (
 
 def _given_windows(attrs: Attrs, ksize: Any, strides: Any) -> dict[str, Any]:
     if attrs["data_format"] not in DEPTH:
-        raise InvalidArgumentError(f"data_format {attrs['data_format']!r} is for other devices")
+        raise InvalidArgumentError(f"data_format {attrs['data_format']!r} is not supported on this device")
     given = {
         name: tuple(int(each) for each in value.reshape(-1))
         for name, value in (("ksize", ksize), ("strides", strides))

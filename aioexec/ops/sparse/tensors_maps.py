@@ -62,7 +62,7 @@ def _add_many_kernel(context: KernelContext) -> Compute:
         check_batch(indices, values, shape)
         count = int(shape[0])
         if count > _MOST_ADDED:
-            raise ResourceExhaustedError(f"{count} sparse tensors are too many to put by at once")
+            raise ResourceExhaustedError(f"{count} sparse tensors are too many to store at once")
         empty, tensors = split_batch(Parts(indices, values, shape))
         held, without = find(), _kept(empty, dtype)
         numbers = np.full(count, -1, np.int64)

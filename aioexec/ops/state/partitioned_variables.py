@@ -71,7 +71,7 @@ class PartitionedVariable(Operators[Tensor]):
             raise GraphValueError("variable_list may not be empty")
         for part in variable_list:
             if part.slice_info is None or not part.slice_info.full_name.startswith(name):
-                raise GraphValueError(f"variable {part.name!r} is no part of a variable {name!r}")
+                raise GraphValueError(f"variable {part.name!r} is not a partition of a variable {name!r}")
         self.name = name
         self.dtype: DType = dtypes.as_dtype(dtype)
         self._shape = TensorShape(shape)
@@ -188,10 +188,10 @@ class PartitionedVariable(Operators[Tensor]):
 
 def _converted(variable: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
     if as_ref:
-        raise GraphTypeError(f"there is no reference to partitioned variable {variable.name!r}")
+        raise GraphTypeError(f"partitioned variable {variable.name!r} has no reference")
     if dtype is not None and dtype.base_dtype != variable.dtype.base_dtype:
         raise GraphTypeError(
-            f"partitioned variable {variable.name!r} is {variable.dtype.name}, it was wanted as {dtype.name}"
+            f"partitioned variable {variable.name!r} is {variable.dtype.name}, expected {dtype.name}"
         )
     tensor: Tensor = variable.as_tensor()
     return tensor

@@ -175,7 +175,7 @@ class Variable(Operators[Tensor]):
     def _as_tensor(self, dtype: DType | None, as_ref: bool) -> Tensor:
         if dtype is not None and dtype != self.dtype.base_dtype:
             raise GraphTypeError(
-                f"variable {self.name!r} is {self.dtype.base_dtype.name}, it was wanted as {dtype.name}"
+                f"variable {self.name!r} is {self.dtype.base_dtype.name}, expected {dtype.name}"
             )
         return self._ref() if as_ref else self.value()
 
@@ -426,7 +426,7 @@ class ResourceVariable(Variable):
         return self._tensor.op if self._update is None else self._update
 
     def _ref(self) -> Tensor:
-        raise GraphTypeError(f"variable {self.name!r} is a resource: there is no reference to it")
+        raise GraphTypeError(f"variable {self.name!r} is a resource and has no reference")
 
     def value(self) -> Tensor:
         return self._cached if self._cached is not None else self._read()

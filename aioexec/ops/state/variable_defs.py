@@ -111,7 +111,7 @@ def fill(variable: Variable, proto: VariableDef, import_scope: str | None) -> No
 
     found = element(proto.variable_name)
     if not isinstance(found, Tensor) or (found.dtype == resource) != proto.is_resource:
-        raise GraphValueError(f"{proto.variable_name!r} is not what its VariableDef says, but {found!r}")
+        raise GraphValueError(f"{proto.variable_name!r} does not match its VariableDef: found {found!r}")
     variable._tensor = found
     variable._initializer = element(proto.initializer_name)
     if proto.initial_value_name:

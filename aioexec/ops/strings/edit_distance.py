@@ -93,7 +93,7 @@ def _kernel(context: KernelContext) -> Compute:
                 raise InvalidArgumentError(f"dimensions must be >= 0, got {shape.tolist()}")
         batch = np.maximum(parts[2], parts[5])[:-1].tolist()
         if prod(batch) > _LARGEST:
-            raise InvalidArgumentError(f"a batch of shape {batch} is not one to make")
+            raise InvalidArgumentError(f"a batch of shape {batch} is too large")
         result = np.zeros(batch, np.float32)
         for place in hypotheses.keys() | truths.keys():
             if any(not 0 <= k < dim for k, dim in zip(place, batch, strict=True)):
