@@ -16,6 +16,6 @@ def test_regions_give_what_numpy_gives_and_tear_nothing(seed: int):
 
 @pytest.mark.slow
 def test_a_cancelled_step_that_publishes_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parallel_regions._Execution, "has_run", lambda self, row: True)
+    monkeypatch.setattr(parallel_regions.RegionRun, "has_run", lambda self, row: True)
 
     assert any(regions.case(seed) for seed in range(20))

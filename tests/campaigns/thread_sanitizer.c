@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef int64_t word;
 
@@ -15,6 +16,8 @@ static word clock_now(void) {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 static word sched_yield_now(void) { return sched_yield(); }
+static word usleep_now(word microseconds) { return usleep(microseconds); }
+static word pthread_self_now(void) { return (word)pthread_self(); }
 
 #include "walker.c"
 
@@ -25,7 +28,7 @@ static const int edges[EDGES][2] = {{0, 4}, {1, 4}, {1, 5}, {2, 5}, {2, 6}, {3, 
 struct region {
   word results[TASKS], lanes[LANES], blocks[TASKS][2], rows[2 * TASKS * 4], tasks[TASKS * 4], successors[EDGES];
   word template[STATE_WORDS + TASK_WORDS * TASKS], state[STATE_WORDS + TASK_WORDS * TASKS];
-  word words[FRAME], frames[LANES * FRAME], pad[PAD_WORDS + LANES];
+  word words[FRAME], frames[LANES * FRAME], team[TEAM_WORDS + LANES];
 };
 
 static word looked[PLACES_AT + PLACE_WORDS * MOST_PLACES];
@@ -86,13 +89,21 @@ static struct region *make_region(void) {
     r->tasks[4 * task + 3] = count;
   }
   r->words[ROWS] = (word)r->rows, r->words[ROW_COUNT] = 2 * TASKS;
-  word pad[] = {0, (word)t, (word)r->state, STATE_WORDS + TASK_WORDS * TASKS, FRAME, FRAME_HEADER,
-                (word)r->lanes, 8, LANES - 1, (word)r->frames};
-  memcpy(r->pad, pad, sizeof pad);
+  word team[] = {0, (word)t, (word)r->state, STATE_WORDS + TASK_WORDS * TASKS, FRAME, FRAME_HEADER,
+                (word)r->lanes, 8, LANES - 1, (word)r->frames, 0};
+  memcpy(r->team, team, sizeof team);
   return r;
 }
 
-/* As SharedRegion.cancel. */
+/* As RegionRun.execute, without waking threads. */
+static word execute(struct region *r, word until) {
+  word outcome;
+  do outcome = f_team((word)r->words, (word)r->team, (word)looked, until);
+  while (outcome == CALL);
+  return outcome;
+}
+
+/* As RegionRun.cancel. */
 static void cancel(struct region *r) {
   for (int lane = 0; lane < LANES; lane++)
     __atomic_store_n(r->frames + lane * FRAME + CANCEL, 1, __ATOMIC_RELAXED);
@@ -105,11 +116,11 @@ static void *owner_thread(void *ignored) {
     word in_slices = number % 2, outcome = PAUSED, stopped = 0;
     if (in_slices)
       while (outcome == PAUSED && !stopped) {
-        outcome = f_share((word)r->words, (word)r->pad, (word)looked, 0);
+        outcome = execute(r, 0);
         if (outcome == PAUSED && number % 4 == 1) cancel(r);
         stopped = __atomic_load_n(r->state + STOPPED, __ATOMIC_RELAXED);
       }
-    if (outcome == PAUSED) outcome = f_share((word)r->words, (word)r->pad, (word)looked, ENDLESS);
+    if (outcome == PAUSED) outcome = execute(r, ENDLESS);
     for (int task = 0; task < TASKS; task++)
       if (r->results[task] != expected[task] && (outcome == DONE || r->results[task])) wrong("a result", number);
     /* The run is over: its memory is reused. */
@@ -117,7 +128,7 @@ static void *owner_thread(void *ignored) {
     memset(r->lanes, 255, sizeof r->lanes);
     memset(r->state, 255, sizeof r->state);
     memset(r->frames, 255, sizeof r->frames);
-    r->pad[0] = 0;
+    r->team[0] = 0;
   }
   free(r);
   return 0;

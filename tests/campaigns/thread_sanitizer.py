@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aioexec.devices.jit import walker
-from aioexec.devices.threads import parallel_region, sharing, spinning
+from aioexec.devices.threads import parallel_region, spinning, team
 from tests.devices.jit.llvm_text import COMPARISONS, OPERATORS, SIZES, Function, Instruction, parse
 from tests.devices.jit.region_model import portable_text
 
@@ -28,8 +28,8 @@ _ORDERS = {
     "release": "__ATOMIC_RELEASE",
     "seq_cst": "__ATOMIC_SEQ_CST",
 }
-_TRANSLATED = ("lane", "walk", "serve", "help", "copy_words", "pad_word", "pad_pointer", "frame_of", "set_up", "word_of",
-               "offer", "await_helpers", "share")  # fmt: skip
+_TRANSLATED = ("lane", "walk", "walk_plain", "walk_traced", "stamp", "serve", "help", "copy_words", "team_word", "team_pointer",
+               "frame_of", "set_up", "open", "close", "team")  # fmt: skip
 _HARNESS = Path(__file__).with_name("thread_sanitizer.c")
 
 
@@ -90,10 +90,11 @@ def to_c(text: str) -> str:
     numbers = {
         "DONE": parallel_region.LaneOutcome.DONE,
         "PAUSED": parallel_region.LaneOutcome.PAUSED,
+        "CALL": parallel_region.LaneOutcome.CALL,
         "ENDLESS": parallel_region.ENDLESS,
     }
     numbers |= {
-        "PAD_WORDS": sharing.HEADER,
+        "TEAM_WORDS": team.HEADER,
         "STATE_WORDS": parallel_region.HEADER,
         "TASK_WORDS": parallel_region.TASK_WORDS,
     }
@@ -107,7 +108,7 @@ def to_c(text: str) -> str:
     numbers |= {"ROW_COUNT": walker.ROW_COUNT, "SPIN_TIMEOUT_NS": spinning.SPIN_TIMEOUT_NS}
     lines += [f"enum {{ {name} = {number} }};" for name, number in numbers.items() if number < 1 << 31]
     lines.append(f"#define ENDLESS {parallel_region.ENDLESS}LL")
-    lines.append("static word owner[2] = {-1, -1};")
+    lines.append("static word owner[1] = {-1};")
     lines += [f"{_signature(functions[name])};" for name in _TRANSLATED]
     for name in _TRANSLATED:
         lines += _function(functions[name], functions)
@@ -179,8 +180,7 @@ def _expression(instruction: Instruction) -> str:
             return f"__atomic_store_n({at}, {values[1]}, {_ORDERS[parts[3]]})"
         return f"*({at}) = {values[1]}"
     if kind == "rmw":
-        function = {"add": "fetch_add", "sub": "fetch_sub", "xchg": "exchange_n"}[parts[0]]
-        return f"__atomic_{function}((word *){values[1]}, {values[2]}, __ATOMIC_SEQ_CST)"
+        return f"__atomic_fetch_{parts[0]}((word *){values[1]}, {values[2]}, __ATOMIC_SEQ_CST)"
     if kind == "cmpxchg":
         expected = f"&(word){{{values[1]}}}"
         return (

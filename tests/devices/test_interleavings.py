@@ -105,7 +105,7 @@ def test_two_loops_start_no_thread_too_many_and_each_thread_is_told_to_end(monke
             pool._queue.put(lambda: None)  # type: ignore[arg-type]
 
         def check() -> None:
-            ends = [entry for entry, _ in pool._queue._entries if entry is None]
+            ends = [entry for entry in pool._queue._entries if entry is None]
             assert len(started) <= 1
             assert len(ends) == len(started)
 

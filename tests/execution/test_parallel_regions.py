@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import walker as walking
-from aioexec.devices.jit.walker import Outcome, walker
-from aioexec.devices.threads import parallel_region as region_state, spinning
+from aioexec.devices.jit.walker import Outcome
+from aioexec.devices.threads import spinning
 from aioexec.devices.threads.workers import Workers
-from aioexec.execution.programs import parallel_regions, program_run
+from aioexec.execution.programs import program_run
+from aioexec.execution.programs.parallel_regions import RegionRun
 from aioexec.execution.programs.trace import traced
 from aioexec.execution.programs.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
@@ -23,7 +23,7 @@ from tests.tiers import programs, share_all
 
 @pytest.fixture
 def parallel(monkeypatch):
-    """Whatever may be done at once is, however cheap, and by workers alone (of loops that help: test_hosting)."""
+    """Whatever may be done at once is, however cheap, and by workers alone (for loops that help see test_program_run)."""
     monkeypatch.setattr(program_run, "_LONGEST_NS", -1)
     share_all(monkeypatch)
 
@@ -41,33 +41,6 @@ def regions_of(session: ax.Session) -> list[ParallelRegion]:
 # Workers
 
 
-class Meeting:
-    """A helper that stays until as many as expected have entered."""
-
-    def __init__(self, count: int) -> None:
-        self.barrier = threading.Barrier(count)
-        self.threads: set[int] = set()
-
-    def run(self) -> None:
-        self.barrier.wait()
-        self.threads.add(threading.get_native_id())
-
-
-async def test_offered_threads_come_while_the_owner_works():
-    workers = Workers(3, "aioexec-worker")
-    workers.start_all()
-    meeting = Meeting(3)
-
-    def owner() -> None:
-        workers.offer(meeting, 2)
-        meeting.run()
-
-    await workers.submit(owner).result()
-    await workers.close()
-
-    assert len(meeting.threads) == 3
-
-
 async def test_machine_code_sees_how_many_jobs_wait():
     workers = Workers(1, "aioexec-worker")
     began, go_on = threading.Event(), threading.Event()
@@ -75,11 +48,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
     def work() -> int:
         began.set()
         go_on.wait()
-        return int(workers.waiting[spinning.URGENT])
+        return int(workers.waiting[spinning.ENTRIES])
 
     jobs = [workers.submit(work) for _ in range(3)]
     await asyncio.to_thread(began.wait)
-    assert workers.waiting[[spinning.ENTRIES, spinning.URGENT]].tolist() == [2, 2]
+    assert workers.waiting[spinning.ENTRIES] == 2
     go_on.set()
 
     assert [await job.result() for job in jobs] == [2, 1, 0]
@@ -258,19 +231,15 @@ async def test_a_region_that_is_cancelled_before_it_begins_runs_nothing(run_of_b
 
 
 async def test_a_cancelled_region_knows_which_rows_have_run(run_of_branches, monkeypatch):
-    """The cancellation comes when one lane has done its first task, and reaches every lane that is open."""
     run, workers = run_of_branches
     region = run.program.variant.parallel_regions[0]
-    entered = parallel_regions.RegionRun._enter
+    execute = RegionRun.execute
 
-    def cancelled_at_once(self):
-        frame = entered(self)
-        if self is run.region:  # a helper of the step before may be late
-            run.frame.words[walking.CANCEL] = 1
-            self.cancel()
-        return frame
+    def cancelled_at_once(self, until):
+        run.cancel()
+        return execute(self, until)
 
-    monkeypatch.setattr(parallel_regions.RegionRun, "_enter", cancelled_at_once)
+    monkeypatch.setattr(RegionRun, "execute", cancelled_at_once)
     outcome = await workers.submit(lambda: run.released(None, workers)).result()
 
     assert outcome == Outcome.CANCELLED
@@ -304,49 +273,6 @@ async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(pa
     np.testing.assert_array_equal(found, np.eye(64) * found[0, 0])
 
 
-def waiting_for(entries: int = 0, urgent: int = 0) -> Any:
-    """What a pool without places for offers lets machine code see."""
-    words = np.zeros(spinning.HEADER, np.int64)
-    words[spinning.ENTRIES], words[spinning.URGENT] = entries, urgent
-    return words
-
-
-async def test_a_helper_leaves_when_a_job_waits_for_its_thread(run_of_branches):
-    """The machine code looks at the count of jobs before it takes a task."""
-    run, _ = run_of_branches
-    link = run.program.parallel_regions[0]
-    state = link.state.copy()
-    found = walker()
-    assert found is not None
-    waiting = waiting_for(entries=1, urgent=1)
-
-    outcome = found.lane_released(run.frame.words.copy(), state, waiting, region_state.ENDLESS)
-
-    assert outcome == region_state.LaneOutcome.WANTED
-    assert state[region_state.LEFT] == len(link.region.tasks), "it has begun nothing"
-
-
-@pytest.mark.parametrize("asleep", [0, 1])
-async def test_a_helper_without_work_leaves_whether_or_not_there_is_other_work(run_of_branches, asleep: int):
-    run, _ = run_of_branches
-    found = walker()
-    assert found is not None
-    done, stopped = run.program.parallel_regions[0].state.copy(), run.program.parallel_regions[0].state.copy()
-    done[region_state.LEFT], stopped[region_state.STOPPED] = 0, 1
-    done[region_state.HEADER + region_state.WAITS :: region_state.TASK_WORDS] = -1
-    done[region_state.ASLEEP] = stopped[region_state.ASLEEP] = asleep
-
-    for waiting in (waiting_for(), waiting_for(entries=1)):
-        assert (
-            found.lane_released(run.frame.words.copy(), done, waiting, region_state.ENDLESS)
-            == region_state.LaneOutcome.DONE
-        )
-        assert (
-            found.lane_released(run.frame.words.copy(), stopped, waiting, region_state.ENDLESS)
-            == region_state.LaneOutcome.IDLE
-        )
-
-
 async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch):
     """Its job is taken by the first helper that spins: the owner continues alone."""
     graph, x, y = branches(12)
@@ -357,20 +283,20 @@ async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch)
         workers, loop = program.workers, asyncio.get_running_loop()
         short = loop.create_future()
         offered = threading.Event()
-        owner = parallel_regions.RegionRun.execute
+        owner = RegionRun.execute
 
-        def execute_when_a_job_waits(self):
+        def execute_when_a_job_waits(self, until):
             def submit() -> None:
                 workers.submit(lambda: order.append("short"), lambda job: short.set_result(None))
                 offered.set()
 
             loop.call_soon_threadsafe(submit)
             offered.wait()
-            outcome = owner(self)
+            outcome = owner(self, until)
             order.append("long")
             return outcome
 
-        monkeypatch.setattr(parallel_regions.RegionRun, "execute", execute_when_a_job_waits)
+        monkeypatch.setattr(RegionRun, "execute", execute_when_a_job_waits)
         await session.run(y, {x: np.ones((17, 31), np.float32)})
         await short
 

@@ -11,15 +11,15 @@ kernel is a BREAK: the walk stops there, Python runs that node, and the walk res
     word 4  address of the rows
     word 5  number of rows
     word 6  fuel of an inline walk
-    word 7  address of the stamps of a traced walk: two for each row
+    word 7  address of the stamps of a traced walk, two for each row; 0: the walk is not traced
     word 8… slots: addresses, see graph/kernel
 
 The walk flushes denormals from entry to exit and restores the control register. There are two entries to one walker: one keeps
 the interpreter lock (on the event loop: releasing it for 2 µs beside a busy thread costs 5 ms), the other releases it (on a
 worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by their data pointers; `resume` continues.
 
-A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and writes the two
-times to the row's stamps. It is a separate function, not a flag, so an untraced walk does not pay for it.
+A traced walk reads the clock of `perf_counter_ns` before and after each row and writes the two times to the row's stamps. It is
+a function of its own, chosen at the entry, so that an untraced walk does not pay for it.
 
 Everything is emitted as LLVM IR through llvmlite; the entries are builtin functions made from their addresses.
 """
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.threads import parallel_region, sharing, spinning
+from aioexec.devices.threads import parallel_region, spinning, team
 
 HEADER = 8
 ROW_WORDS = 4
@@ -61,10 +61,9 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, waiting, until)` executes tasks of a parallel region (see `parallel_region`);
-    `share_released(frame, pad, waiting, until)` executes all of one, with helpers (see `sharing`); `serve_released(waiting,
-    nanoseconds)` waits for entries of a queue, and runs offered tasks meanwhile (see `spinning`).
-    `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
+    `team_released(frame, team, waiting, until)` executes a parallel region as its owner (see `team`);
+    `serve_released(waiting, nanoseconds)` waits for entries of a queue, and helps in open regions meanwhile (see `spinning`).
+    `jump` and `jump_unless` are addresses of kernels.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -73,12 +72,10 @@ class Walker:
     resume_inline: Entry
     start_released: Entry
     resume_released: Entry
-    lane_released: Entry
-    share_released: Entry
+    team_released: Entry
     serve_released: Entry
     jump: int
     jump_unless: int
-    traced: Walker | None  # None in the traced walker itself
 
 
 _DECLARATIONS = """
@@ -91,6 +88,8 @@ declare ptr @PyLong_FromLong(i64)
 declare i64 @PyLong_AsLong(ptr)
 declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()
+declare i32 @usleep(i32)
+declare i64 @pthread_self()
 
 define internal ptr @data_of(ptr %array) {
   %at = getelementptr i8, ptr %array, i64 16
@@ -125,7 +124,7 @@ define internal void @stamp(ptr %frame, i64 %index) {{
 """
 
 _WALK = """
-define internal i64 @walk{suffix}(ptr %frame) {
+define internal i64 @walk_{name}(ptr %frame) {
 entry:
 {flush}
   %status.at = getelementptr i64, ptr %frame, i64 1
@@ -185,6 +184,20 @@ exit:
   ret i64 %outcome
 }
 """
+_CHOICE = f"""
+define internal i64 @walk(ptr %frame) {{
+  %stamps.at = getelementptr i64, ptr %frame, i64 {STAMPS}
+  %stamps = load i64, ptr %stamps.at
+  %is.traced = icmp ne i64 %stamps, 0
+  br i1 %is.traced, label %traced, label %plain
+traced:
+  %stamped = call i64 @walk_traced(ptr %frame)
+  ret i64 %stamped
+plain:
+  %outcome = call i64 @walk_plain(ptr %frame)
+  ret i64 %outcome
+}}
+"""
 _STAMP_BEFORE = """
   %stamp.before = mul i64 %pc, 2
   call void @stamp(ptr %frame, i64 %stamp.before)
@@ -208,7 +221,7 @@ _RESTORE_X86 = "  call void @llvm.x86.sse.ldmxcsr(ptr %csr.old)"
 
 # NumPy's array object: data at byte 16, flags at byte 64; 0x101 is C_CONTIGUOUS and ALIGNED.
 _START = """
-define ptr @start_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
+define ptr @start_{mode}(ptr %self, ptr %args, i64 %nargs) {
 entry:
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
@@ -243,7 +256,7 @@ unaligned:
   ret ptr %refused
 }
 
-define ptr @resume_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
+define ptr @resume_{mode}(ptr %self, ptr %args, i64 %nargs) {
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
 {fuel}
@@ -283,55 +296,39 @@ _FUEL_INLINE = """
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 %budget, ptr %fuel.at
 """
-_ENDLESS = 2**62
 SLICE_NS = 5_000_000
 """Estimated time after which a walk on a worker checks whether jobs wait for the thread."""
 _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 {SLICE_NS}, ptr %fuel.at
 """
-_CALL_INLINE = "  %outcome = call i64 @walk{suffix}(ptr %frame)"
+_CALL_INLINE = "  %outcome = call i64 @walk(ptr %frame)"
 _CALL_RELEASED = """
   %state = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @walk{suffix}(ptr %frame)
+  %outcome = call i64 @walk(ptr %frame)
   call void @PyEval_RestoreThread(ptr %state)
 """
-
-
-_TRACED = "_traced"
 
 
 def emit() -> str:
     """The module text for this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     text = (
-        _DECLARATIONS
-        + _CLOCK
-        + _STAMP
-        + spinning.SERVE
-        + sharing.SHARE
-        + _JUMPS
-        + _entries("", "", "")
-        + _entries(_TRACED, _STAMP_BEFORE, _STAMP_AFTER)
+        _DECLARATIONS + _CLOCK + _STAMP + _JUMPS + _CHOICE + parallel_region.LANE + team.TEAM + spinning.SERVE
     )
+    for name, before, after in (("plain", "", ""), ("traced", _STAMP_BEFORE, _STAMP_AFTER)):
+        text += _WALK.replace("{name}", name).replace("{before}", before).replace("{after}", after)
+    for mode, fuel, call in (
+        ("inline", _FUEL_INLINE, _CALL_INLINE),
+        ("released", _FUEL_RELEASED, _CALL_RELEASED),
+    ):
+        text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
     text = text.replace("{flush}", _FLUSH_X86 if x86 else "").replace(
         "{restore}", _RESTORE_X86 if x86 else ""
     )
     if not x86:
         text = "\n".join(line for line in text.splitlines() if "llvm.x86" not in line)
     return text
-
-
-def _entries(suffix: str, before: str, after: str) -> str:
-    """One walk and its entries. In a traced one helpers do not linger, since the owner waits for their records."""
-    linger = 0 if suffix else spinning.SPIN_TIMEOUT_NS
-    text = _WALK.replace("{before}", before).replace("{after}", after)
-    for mode, fuel, call in (
-        ("inline", _FUEL_INLINE, _CALL_INLINE),
-        ("released", _FUEL_RELEASED, _CALL_RELEASED),
-    ):
-        text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
-    return text.replace("{suffix}", suffix) + parallel_region.lane(suffix, _ENDLESS, linger)
 
 
 class _MethodDef(ctypes.Structure):
@@ -358,7 +355,7 @@ def _compile() -> Walker | None:
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLong"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    for name in ("clock_gettime", "sched_yield"):
+    for name in ("clock_gettime", "sched_yield", "usleep", "pthread_self"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
@@ -367,21 +364,16 @@ def _compile() -> Walker | None:
     def entry(name: str) -> Entry:
         return _builtin(name, engine.get_function_address(name))
 
-    def entries(suffix: str, traced: Walker | None) -> Walker:
-        return Walker(
-            entry(f"start_inline{suffix}"),
-            entry(f"resume_inline{suffix}"),
-            entry(f"start_released{suffix}"),
-            entry(f"resume_released{suffix}"),
-            entry(f"lane_released{suffix}"),
-            entry("share_released"),
-            entry("serve_released"),
-            engine.get_function_address("jump"),
-            engine.get_function_address("jump_unless"),
-            traced,
-        )
-
-    found = entries("", entries(_TRACED, None))
+    found = Walker(
+        entry("start_inline"),
+        entry("resume_inline"),
+        entry("start_released"),
+        entry("resume_released"),
+        entry("team_released"),
+        entry("serve_released"),
+        engine.get_function_address("jump"),
+        engine.get_function_address("jump_unless"),
+    )
     return found if _reads_arrays(found) else None
 
 

@@ -4,15 +4,14 @@ To wake a sleeping thread takes 50 to 100 µs where idle processors fall asleep,
 at each of its hops. A spinning thread does not hold the interpreter lock, and yields the processor repeatedly, so that other
 threads run first.
 
-It polls an array of words: the number of entries in a queue, which Python code then takes; and places for offers of work in
-parallel regions (see `sharing`), which it accepts without the interpreter.
+It polls an array of words: the number of entries in a queue, which Python code then takes; and the parallel regions that are
+open, in which it executes tasks without the interpreter (see `team`).
 
-    word 0  entries in the queue
-    word 1  urgent entries: a helper leaves its region for them
-    word 2  threads that spin, and are in no region
-    word 3  number of places; then, for each place
-            a word that is 0: free; 1: work is offered; 2: a helper has accepted it, and not left; 3: an owner is writing it
-    then, for each place, the address of a frame; then, for each place, the address of the state of a region
+    word 0  entries in the queue: a helper leaves its region for them
+    word 1  threads that spin, and are in no region
+    word 2  number of places; then, for each place
+            a word that is 0: free; else the sum of HELD; OPEN, if helpers may enter; and the number of lanes that are free
+    then, for each place, the address of a team
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ PAUSES = 32
 BACKOFF_NS = 5_000
 """Back-off of a thread that has found an entry: the thread that queued it still holds the interpreter lock, and a thread that
 tries to acquire a held lock falls asleep."""
-HEADER = 4
-ENTRIES, URGENT, SPINNERS, PLACES = range(HEADER)
-PLACE_WORDS = 3
-FREE, OFFERED, TAKEN, WRITTEN = range(4)
+HEADER = 3
+ENTRIES, SPINNERS, PLACES = range(HEADER)
+PLACE_WORDS = 2
+FREE, HELD, OPEN = 0, 1 << 32, 1 << 33
 
-# serve(words, nanoseconds): accept offers, and spin for so long after the last one. Returns 1: there are entries; 0: timeout.
+# serve(words, nanoseconds): enter open regions, and spin for so long after the last. Returns 1: there are entries; 0: timeout.
 SERVE = f"""
 define internal i64 @serve(ptr %words, i64 %nanoseconds) {{
 entry:
@@ -37,8 +36,7 @@ entry:
   %places.at = getelementptr i64, ptr %words, i64 {PLACES}
   %places = load i64, ptr %places.at
   %first.at = getelementptr i64, ptr %words, i64 {HEADER}
-  %frames.at = getelementptr i64, ptr %first.at, i64 %places
-  %states.at = getelementptr i64, ptr %frames.at, i64 %places
+  %teams.at = getelementptr i64, ptr %first.at, i64 %places
   br label %begin
 begin:
   %looks = atomicrmw add ptr %spinners.at, i64 1 seq_cst
@@ -57,10 +55,11 @@ scan:
 check:
   %place = getelementptr i64, ptr %first.at, i64 %k
   %word = load atomic i64, ptr %place seq_cst, align 8
-  %is.offered = icmp eq i64 %word, {OFFERED}
-  br i1 %is.offered, label %accept, label %skip
-accept:
-  %pair = cmpxchg ptr %place, i64 {OFFERED}, i64 {TAKEN} seq_cst seq_cst
+  %may.enter = icmp ugt i64 %word, {HELD + OPEN}
+  br i1 %may.enter, label %enter, label %skip
+enter:
+  %fewer = sub i64 %word, 1
+  %pair = cmpxchg ptr %place, i64 %word, i64 %fewer seq_cst seq_cst
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %help, label %skip
 skip:
@@ -68,12 +67,9 @@ skip:
   br label %scan
 help:
   %looks.no.more = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
-  %frame.at = getelementptr ptr, ptr %frames.at, i64 %k
-  %frame = load ptr, ptr %frame.at
-  %state.at = getelementptr ptr, ptr %states.at, i64 %k
-  %state = load ptr, ptr %state.at
-  call void @help(ptr %frame, ptr %state, ptr %words)
-  store atomic i64 {FREE}, ptr %place seq_cst, align 8
+  %team.at = getelementptr ptr, ptr %teams.at, i64 %k
+  %team = load ptr, ptr %team.at
+  call void @help(ptr %team, ptr %place, ptr %words)
   br label %begin
 wait:
   call void @llvm.x86.sse2.pause()

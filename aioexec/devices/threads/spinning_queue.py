@@ -19,7 +19,6 @@ from aioexec.devices.threads.spinning import (
     PLACES,
     SPIN_TIMEOUT_NS,
     SPINNERS,
-    URGENT,
 )
 
 Entry = TypeVar("Entry")
@@ -28,29 +27,28 @@ Entry = TypeVar("Entry")
 class SpinningQueue(Generic[Entry]):
     """A FIFO queue; `put`, `wake_up` and `get` may be called by any thread.
 
-    `_lock` guards all fields but `look`. `_entries` are the queued entries, each with whether it is urgent; `waiting` holds
-    their numbers and the offers of work, for machine code (see `jit.spinning`); `_sleepers` are the locks of sleeping threads.
-    `look(waiting, nanoseconds)` spins for an entry, and accepts offers meanwhile, without the interpreter lock; None: threads
-    sleep at once.
+    `_lock` guards all fields but `look`. `_entries` are the queued entries; `waiting` holds their number and the parallel
+    regions that are open, for machine code (see `spinning`); `_sleepers` are the locks of sleeping threads.
+    `look(waiting, nanoseconds)` spins for an entry, and helps in open regions meanwhile, without the interpreter lock; None:
+    threads sleep at once.
 
     Args:
-        places: number of places for offers of work in parallel regions.
+        places: how many parallel regions may be open at a time.
     """
 
     def __init__(self, places: int = 0) -> None:
         self.look: Callable[..., int] | None = None
         self._lock = threading.Lock()
-        self._entries: deque[tuple[Entry, bool]] = deque()
+        self._entries: deque[Entry] = deque()
         self.waiting = np.zeros(HEADER + PLACE_WORDS * places, np.int64)
         self.waiting[PLACES] = places
         self._sleepers: list[threading.Lock] = []
 
-    def put(self, entry: Entry, urgent: bool = True) -> None:
-        """Append an entry, and wake a thread unless enough of them spin. Helpers leave their regions for urgent entries."""
+    def put(self, entry: Entry) -> None:
+        """Append an entry, and wake a thread unless enough of them spin."""
         with self._lock:
-            self._entries.append((entry, urgent))
+            self._entries.append(entry)
             self.waiting[ENTRIES] += 1
-            self.waiting[URGENT] += urgent
             if len(self._entries) > self.waiting[SPINNERS]:
                 self._wake()
 
@@ -86,7 +84,5 @@ class SpinningQueue(Generic[Entry]):
                     return self._take()
 
     def _take(self) -> Entry:
-        entry, urgent = self._entries.popleft()
         self.waiting[ENTRIES] -= 1
-        self.waiting[URGENT] -= urgent
-        return entry
+        return self._entries.popleft()

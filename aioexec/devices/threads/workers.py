@@ -13,10 +13,10 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aioexec.devices.threads.scheduling import give_way
-from aioexec.devices.threads.spinning import URGENT
+from aioexec.devices.threads.spinning import ENTRIES
 from aioexec.devices.threads.spinning_queue import SpinningQueue
 from aioexec.errors import ResourceExhaustedError
 from aioexec.graph.kernels.interruption import current
@@ -24,6 +24,8 @@ from aioexec.in_thread import in_thread, no_thread
 
 Result = TypeVar("Result")
 
+_LOOPS = 4
+"""Event loops that may own a parallel region at the same time as each of the workers."""
 SWITCH_INTERVAL = 0.0005
 """Seconds a thread may keep the interpreter while another waits, while workers exist: the default of 5 ms is a loop lag."""
 
@@ -112,25 +114,18 @@ class Job(Generic[Result]):
         return result
 
 
-class Helper(Protocol):
-    """Work that idle threads may help with: `run` returns when none is left, and does not raise."""
-
-    def run(self) -> None: ...
-
-
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, the numbers of queued entries and of jobs
-    among them, and the offers of work, for machine code (see `jit.spinning`). `_lock` guards `_threads` and `_closed`, which
-    becomes True once.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, the number of queued jobs and the parallel
+    regions that are open, for machine code (see `spinning`). `_lock` guards `_threads` and `_closed`, which becomes True once.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
         self.count = count
         self.name = name
         self._prepare = prepare
-        self._queue: SpinningQueue[Job[Any] | Helper | None] = SpinningQueue(count)
+        self._queue: SpinningQueue[Job[Any] | None] = SpinningQueue(count + _LOOPS)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
@@ -143,7 +138,7 @@ class Workers:
     @property
     def are_wanted(self) -> bool:
         """Whether a job waits for a thread; from any thread."""
-        return bool(self.waiting[URGENT])
+        return bool(self.waiting[ENTRIES]) and not self._closed
 
     @property
     def closed(self) -> bool:
@@ -176,13 +171,8 @@ class Workers:
             raise no_thread(self.name)
         self._queue.put(job)
 
-    def offer(self, helper: Helper, count: int) -> None:
-        """Queue a helper's work for up to so many idle threads; its `run` returns early if jobs wait for the thread."""
-        for _ in range(count):
-            self._queue.put(helper, urgent=False)
-
     def wake_up(self, count: int) -> None:
-        """Wake sleeping threads until so many spin, and see offers of work in parallel regions."""
+        """Wake sleeping threads until so many spin, and find the parallel regions that are open."""
         self._queue.wake_up(count)
 
     def start_all(self) -> None:
@@ -234,7 +224,7 @@ class Workers:
             if not self._closed:
                 self._closed = True
                 for _ in self._threads:
-                    self._queue.put(None, urgent=False)
+                    self._queue.put(None)
 
 
 class SwitchInterval:

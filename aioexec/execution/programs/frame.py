@@ -17,7 +17,7 @@ from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.planning.layout.buffers import ALIGNMENT
 
 if TYPE_CHECKING:
-    from aioexec.execution.programs.parallel_regions import SharedRegion
+    from aioexec.execution.programs.parallel_regions import RegionRun
     from aioexec.planning.layout.variant import Variant
 
 
@@ -41,17 +41,17 @@ class FrameProgram(Protocol):
 class Frame:
     """The words of a walk, and the arena its slots point into. A `spoilt` frame was cancelled and is not used again.
 
-    `is_admitted` while its run counts against a limit (see `arena_limit`). `shared` are the parallel regions that event loops
-    have executed in it, by their rows.
+    `is_admitted` while its run counts against a limit (see `arena_limit`). `regions` are the executions of parallel regions
+    in it, by their rows.
     """
 
-    __slots__ = ("__weakref__", "arena", "is_admitted", "shared", "spoilt", "words")
+    __slots__ = ("__weakref__", "arena", "is_admitted", "regions", "spoilt", "words")
 
     def __init__(self, program: FrameProgram) -> None:
         variant = program.variant
         self.spoilt = False
         self.is_admitted = False
-        self.shared: dict[int, SharedRegion] = {}
+        self.regions: dict[int, RegionRun] = {}
         self.words = np.zeros(HEADER + variant.slots, np.int64)
         memory = _memory(variant.arena_bytes + ALIGNMENT)
         start = -address_of(memory) % ALIGNMENT

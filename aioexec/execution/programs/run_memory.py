@@ -15,7 +15,7 @@ from aioexec.devices.jit.walker import HEADER
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from aioexec.execution.programs.frame import Frame
 from aioexec.execution.programs.linking import address_of
-from aioexec.execution.programs.parallel_regions import RegionRun, SharedRegion
+from aioexec.execution.programs.parallel_regions import RegionRun
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.structures import StructureRun
 from aioexec.execution.programs.trace import Trace, note_program
@@ -40,8 +40,8 @@ class RunMemory:
     """The memory of one run of a program.
 
     `arrays` are bound to the first slots; `news` the new contents of variables that are not written in place; `kept`
-    are arrays that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to
-    walk by; `trace` is None in a run that is not traced; `inner` is the loop or conditional that Python runs,
+    are arrays that breaks bound to slots; `objects` are values that memory cannot hold. `walker` is the
+    program's; `trace` is None in a run that is not traced; `inner` is the loop or conditional that Python runs,
     `region` the parallel region that is being executed, or that was not executed to its end.
 
     Args:
@@ -91,7 +91,7 @@ class RunMemory:
         self.objects: dict[int, Any] = {}
         self.published = _NO_VARIABLES
         self.inner: StructureRun | None = None
-        self.region: RegionRun | SharedRegion | None = None
+        self.region: RegionRun | None = None
         self.news: list[tuple[VariableUse, Array]] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
@@ -100,8 +100,6 @@ class RunMemory:
         self.walker = program.walker
         self.trace: Trace | None = None
         if traced:
-            assert self.walker.traced is not None
-            self.walker = self.walker.traced
             self.trace = Trace(len(program.variant.rows))
         if frame is None:  # last, since a constructor that raises must not hold a frame
             frame = program.lease_for_worker() if queued else program.lease()
@@ -205,6 +203,8 @@ class RunMemory:
                 variable.publish(new)
             else:
                 variable.spare = new
+        if self.trace is not None:
+            self.frame.words[walking.STAMPS] = 0
         self.program.release(self.frame)
         if collector is not None:
             self._note(collector)

@@ -12,9 +12,10 @@ import numpy as np
 
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import Entry, Outcome
+from aioexec.devices.threads.parallel_region import ENDLESS
 from aioexec.devices.threads.workers import Workers
 from aioexec.errors import InternalError, OpError
-from aioexec.execution.programs.parallel_regions import RegionRun, shared_region
+from aioexec.execution.programs.parallel_regions import region_run
 from aioexec.execution.programs.python_rows import execute_row
 from aioexec.execution.programs.run_memory import RunMemory
 from aioexec.planning.instruction import locate
@@ -66,15 +67,12 @@ class Walk(RunMemory):
 
     def _execute_region(self, position: int, until: int | None) -> int:
         """Execute a parallel region as its owner, with helpers: DONE, PAUSED, CANCELLED, or FAILED, as of a walk."""
-        link = self.program.parallel_regions[position]
-        if until is None:
-            self.region = self.region or RegionRun(self, link)
-            outcome = self.region.execute()
-        else:
-            self.region = shared = shared_region(self, position)
-            outcome = shared.help(until)
+        self.region = region = region_run(self.program, self.frame, position)
+        outcome = region.execute(ENDLESS if until is None else until)
+        if self.trace is not None:
+            region.note_threads(self.trace)
         if outcome == Outcome.DONE:
-            self.frame.words[walking.PC] = link.region.end - 1  # the whole region was one row for the walker
+            self.frame.words[walking.PC] = region.link.region.end - 1  # the region was one row for the walker
             self.region = None
         return outcome
 

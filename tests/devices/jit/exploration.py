@@ -53,9 +53,7 @@ class _Exploration:
             if not thread.stack:
                 continue
             for choice in (0, 1):
-                after = self._machine.step(state, number, choice)
-                if after is not None:
-                    self._note(after, at, number)
+                self._note(self._machine.step(state, number, choice), at, number)
                 if not self._machine.has_chosen:
                     break
 

@@ -1,9 +1,9 @@
 """Runs LLVM IR for several threads step by step, so that every order of their steps can be explored (see `exploration`).
 
-A step of a thread begins with an access to memory that is atomic, or with taking or giving back a lock, and goes on to the
-next of those: what lies between is the thread's own, unless there is a data race. Each step looks for one: an access that is
-not atomic conflicts with what another thread has done since the last time it published something. An access outside of what
-was allocated, or that is not aligned, is an error too.
+A step of a thread begins with an access to memory that is atomic, and goes on to the next of those: what lies between is the
+thread's own, unless there is a data race. Each step looks for one: an access that is not atomic conflicts with what another
+thread has done since the last time it published something. An access outside of what was allocated, or that is not aligned, is
+an error too.
 
 The functions are translated to Python: a segment, which is a Python function, begins at each step, at each block, and behind
 each call. A thread is a stack of segments with the values of the registers that are still needed, which can be hashed.
@@ -21,10 +21,6 @@ NOTHING: frozenset[int] = frozenset()
 
 class FaultError(AssertionError):
     """What a program did in this order is wrong."""
-
-
-class BlockedError(Exception):
-    """The thread cannot take its step now."""
 
 
 class Thread(NamedTuple):
@@ -64,7 +60,6 @@ class Machine:
     Args:
         intrinsics: functions of this machine and their arguments that stand for those the IR only declares; `kernel` is called
             for a call of a pointer, with that pointer first.
-        synchronizing: those of them with which a step begins.
     """
 
     def __init__(
@@ -72,7 +67,6 @@ class Machine:
         functions: Mapping[str, Function],
         intrinsics: Mapping[str, Callable[..., int | None]],
         constant: frozenset[int],
-        synchronizing: frozenset[str] = frozenset(),
     ) -> None:
         self.intrinsics = intrinsics
         self._constant = constant
@@ -87,14 +81,14 @@ class Machine:
         self.segments: list[Callable[..., Any]] = []
         self.names: list[str] = []
         self.begins_step: list[bool] = []
-        self.entries = _translate(functions, self, synchronizing)
+        self.entries = _translate(functions, self)
 
     def call(self, name: str, *arguments: int) -> Thread:
         """A thread that calls a function."""
         return Thread(((self.entries[name], arguments),))
 
-    def step(self, state: State, number: int, choice: int = 0) -> State | None:
-        """The state after a step of a thread; None if it cannot take one now."""
+    def step(self, state: State, number: int, choice: int = 0) -> State:
+        """The state after a step of a thread."""
         self.memory = list(state.memory)
         self.present = number
         self._others = [thread for k, thread in enumerate(state.threads) if k != number]
@@ -107,24 +101,21 @@ class Machine:
         self.choice, self.has_chosen = choice, False
         stack = list(mine.stack)
         is_first = True
-        try:
-            while stack:
-                segment, registers = stack[-1]
-                if self.begins_step[segment] and not is_first:
-                    break
-                is_first = is_first and not self.begins_step[segment]
-                stack.pop()
-                after = self.segments[segment](*registers)
-                if len(after) == 1:  # a return: its value goes to the caller, the next frame
-                    if stack:
-                        caller, kept = stack.pop()
-                        stack.append((caller, (*kept, after[0])))
-                else:
-                    if len(after) == 4:  # a call: what follows it waits below
-                        stack.append(after[2:])
-                    stack.append(after[:2])
-        except BlockedError:
-            return None
+        while stack:
+            segment, registers = stack[-1]
+            if self.begins_step[segment] and not is_first:
+                break
+            is_first = is_first and not self.begins_step[segment]
+            stack.pop()
+            after = self.segments[segment](*registers)
+            if len(after) == 1:  # a return: its value goes to the caller, the next frame
+                if stack:
+                    caller, kept = stack.pop()
+                    stack.append((caller, (*kept, after[0])))
+            else:
+                if len(after) == 4:  # a call: what follows it waits below
+                    stack.append(after[2:])
+                stack.append(after[:2])
         if stack:
             thread = Thread(
                 tuple(stack), frozenset(self._reads), frozenset(self._atomic_reads), frozenset(self._writes)
@@ -190,7 +181,12 @@ class Machine:
 
     def rmw(self, operation: str, address: int, value: int) -> int:
         before: int = self.load_atomic(address)
-        after = {"add": before + value, "sub": before - value, "xchg": value}[operation]
+        after = {
+            "add": before + value,
+            "sub": before - value,
+            "and": before & value,
+            "or": before | value,
+        }[operation]
         self.store_atomic(after, address, True)
         return before
 
@@ -209,13 +205,9 @@ def _register(name: str) -> str:
     return {"null": "0", "true": "1"}.get(name, name)
 
 
-def _translate(
-    functions: Mapping[str, Function], machine: Machine, synchronizing: frozenset[str]
-) -> dict[str, int]:
+def _translate(functions: Mapping[str, Function], machine: Machine) -> dict[str, int]:
     """Fill the machine's segments; return that of each function's entry."""
-    translators = {
-        name: _Translator(function, functions, synchronizing) for name, function in functions.items()
-    }
+    translators = {name: _Translator(function, functions) for name, function in functions.items()}
     for translator in translators.values():
         for key in translator.cuts():
             translator.numbers[key] = len(machine.names)
@@ -238,22 +230,14 @@ class _Translator:
     """Translates one function. A segment's key is a block's label and the place of its first instruction, which for a block is
     that behind its phis, or 0 for the entry of the function."""
 
-    def __init__(
-        self, function: Function, functions: Mapping[str, Function], synchronizing: frozenset[str]
-    ) -> None:
+    def __init__(self, function: Function, functions: Mapping[str, Function]) -> None:
         self.function = function
         self.numbers: dict[tuple[str, int], int] = {}
         self._functions = functions
-        self._synchronizing = synchronizing
         self._live = self._live_in()
 
     def synchronizes(self, key: tuple[str, int]) -> bool:
-        return self._is_synchronizing(self.function.blocks[key[0]][key[1]])
-
-    def _is_synchronizing(self, instruction: Instruction) -> bool:
-        return instruction.is_atomic or (
-            instruction.kind == "call" and instruction.parts[0][1:] in self._synchronizing
-        )
+        return self.function.blocks[key[0]][key[1]].is_atomic
 
     def _is_call(self, instruction: Instruction) -> bool:
         return instruction.kind == "call" and instruction.parts[0][1:] in self._functions
@@ -268,7 +252,7 @@ class _Translator:
             found += [
                 (label, k)
                 for k in range(first, len(block))
-                if k == first or self._is_synchronizing(block[k]) or self._is_call(block[k - 1])
+                if k == first or block[k].is_atomic or self._is_call(block[k - 1])
             ]
         return found
 

@@ -16,7 +16,7 @@ _PATTERNS = {
     "gep": rf"getelementptr (\w+), ptr ({_VALUE}), i64 ({_VALUE})",
     "load": rf"load{_ATOMIC} \w+, ptr ({_VALUE})(?: (\w+), align 8)?",
     "store": rf"store{_ATOMIC} \w+ ({_VALUE}), ptr ({_VALUE})(?: (\w+), align 8)?",
-    "rmw": rf"atomicrmw (add|sub|xchg) ptr ({_VALUE}), i64 ({_VALUE}) seq_cst",
+    "rmw": rf"atomicrmw (add|sub|and|or) ptr ({_VALUE}), i64 ({_VALUE}) seq_cst",
     "cmpxchg": rf"cmpxchg ptr ({_VALUE}), i64 ({_VALUE}), i64 ({_VALUE}) seq_cst seq_cst",
     "succeeded": rf"extractvalue {{ i64, i1 }} ({_VALUE}), 1",
     "icmp": rf"icmp (\w+) \w+ ({_VALUE}), ({_VALUE})",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from aioexec.devices.threads import spinning
 from tests.devices.jit.llvm_machine import FaultError
 from tests.devices.jit.region_model import Model, changed, walker_text
 
@@ -32,7 +33,7 @@ def by_loop(
     """A loop does regions in slices, with as many helpers."""
     model = Model(helpers, text)
     region = model.region(tasks, helpers, failing)
-    model.thread("loop_owner", region.words, region.pad, model.looked, region.state, regions)
+    model.thread("loop_owner", region.words, region.team, model.looked, region.state, regions)
     for _ in range(helpers):
         model.thread("helper", model.looked)
     return model
@@ -44,7 +45,7 @@ def by_worker(
     """A worker does regions, with as many helpers."""
     model = Model(helpers, text)
     region = model.region(tasks, helpers)
-    model.thread("worker_owner", region.words, region.pad, model.looked, regions)
+    model.thread("worker_owner", region.words, region.team, model.looked, regions)
     for _ in range(helpers):
         model.thread("helper", model.looked)
     return model
@@ -92,19 +93,28 @@ def test_a_step_that_is_cancelled_before_or_while_a_worker_continues_it_leaves_n
     model = Model()
     region = model.region(tasks)
     job = model.memory.allocate([0, 0])
-    model.thread("handing_over", region.words, region.pad, model.looked, job, region.helpers)
-    model.thread("taking_over", region.words, region.pad, model.looked, job)
+    model.thread("handing_over", region.words, region.team, model.looked, job, region.helpers)
+    model.thread("taking_over", region.words, region.team, model.looked, job)
     model.thread("helper", model.looked)
 
     assert model.explore() > 1000
 
 
 @pytest.mark.parametrize("tasks", [pytest.param(ONE, marks=slow), pytest.param(JOIN, marks=sweep)])
-def test_a_helper_goes_to_urgent_work_whenever_there_is_any(tasks):
+def test_a_helper_goes_to_other_work_whenever_there_is_any(tasks):
     model = by_worker(tasks)
     model.thread("put", model.looked)
 
     assert model.explore() > 1000
+
+
+def test_a_helper_begins_no_task_while_a_job_waits():
+    model = Model()
+    region = model.region(JOIN)
+    model.memory.words[(model.looked >> 3) + spinning.ENTRIES] = 1
+    model.thread("helper_first", region.words, region.team, model.looked)
+
+    assert model.explore() > 10
 
 
 @pytest.mark.parametrize(
@@ -116,15 +126,15 @@ def test_a_helper_goes_to_urgent_work_whenever_there_is_any(tasks):
         pytest.param(ONE, 1, 2, 1, marks=sweep),
     ],
 )
-def test_two_owners_share_the_places_of_their_offers(tasks, places: int, regions: int, helpers: int):
+def test_two_owners_share_the_places_of_the_queue(tasks, places: int, regions: int, helpers: int):
     model = Model(places)
     for _ in range(2):
         region = model.region(tasks)
-        model.thread("worker_owner", region.words, region.pad, model.looked, regions)
+        model.thread("worker_owner", region.words, region.team, model.looked, regions)
     for _ in range(helpers):
         model.thread("helper", model.looked)
 
-    assert model.explore() > 1000
+    assert model.explore() > 500
 
 
 # What the exploration finds
@@ -132,10 +142,10 @@ def test_two_owners_share_the_places_of_their_offers(tasks, places: int, regions
 CLAIM = (
     "%pair = cmpxchg ptr %waits.k, i64 0, i64 -1 seq_cst seq_cst\n  %mine = extractvalue { i64, i1 } %pair, 1"
 )
-COME = "call void @help(ptr %frame, ptr %state, ptr %words)"
-WITHDRAW = "%pair = cmpxchg ptr %place, i64 1, i64 0 seq_cst seq_cst"
-PUBLISH = "store atomic i64 1, ptr %place seq_cst, align 8\n"
-WRITE = "%frame.at = getelementptr ptr, ptr %place, i64 %places\n  store"
+HELP = "call void @help(ptr %team, ptr %place, ptr %words)"
+LEAVE = "%left = atomicrmw add ptr %place, i64 1 seq_cst"
+CLOSED = "br i1 %is.free, label %exit, label %wait"
+WRITE = "store ptr %team, ptr %team.at"
 RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
 
 
@@ -149,20 +159,8 @@ RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
             id="a task is taken without a look whether it is still there",
         ),
         pytest.param(
-            COME,
-            f"store atomic i64 0, ptr %place seq_cst, align 8\n  {COME}",
-            "a data race|outside of memory|done twice",
-            id="a helper frees its place before it comes",
-        ),
-        pytest.param(
-            WITHDRAW,
-            "store atomic i64 0, ptr %place seq_cst, align 8",
-            "a data race",
-            id="an offer that has been followed is taken back",
-        ),
-        pytest.param(
-            "br i1 %is.there, label %wait, label %gone",
-            "br label %gone",
+            CLOSED,
+            "br label %exit",
             "a data race",
             id="the owner does not wait for its helpers",
         ),
@@ -180,10 +178,7 @@ RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
             id="a task that is done is not counted",
         ),
         pytest.param(
-            "store atomic i64 {FREE}, ptr %place seq_cst, align 8\n  br label %begin".replace("{FREE}", "0"),
-            "br label %begin",
-            "no end can be reached",
-            id="a helper does not say that it has left",
+            LEAVE, "%left = add i64 0, 0", "no end can be reached", id="a helper that leaves is not counted"
         ),
     ],
 )
@@ -192,12 +187,43 @@ def test_a_fault_in_the_code_is_found(old: str, new: str, fault: str):
         by_loop(CHAIN, 2, text=changed(walker_text(), old, new)).explore()
 
 
-def test_an_offer_that_is_published_before_it_is_written_is_found():
+def test_a_helper_that_is_counted_as_gone_when_it_enters_is_found():
+    text = changed(walker_text(), LEAVE, "%left = add i64 0, 0")
+    text = changed(text, HELP, f"{LEAVE}\n  {HELP}")
+
+    with pytest.raises(FaultError, match=r"a data race|outside of memory|done twice"):
+        by_loop(CHAIN, 2, text=text).explore()
+
+
+def test_a_place_that_is_open_before_it_is_written_is_found():
     text = walker_text()
-    text = changed(text, WRITE, f"{PUBLISH.strip()}\n  {WRITE}")
+    early = "%early = add i64 %closed, 8589934592\n  store atomic i64 %early, ptr %place seq_cst, align 8"
+    text = changed(text, WRITE, f"{early}\n  {WRITE}")
 
     with pytest.raises(FaultError, match=r"a data race|outside of memory"):
         by_loop(CHAIN, text=text).explore()
+
+
+def cancelled(text: str | None = None) -> Model:
+    """A region of a worker, whose run is cancelled by another thread at any time."""
+    model = Model(1, text)
+    region = model.region(ONE)
+    model.thread("wait_to_the_end", region.words, region.team, model.looked)
+    model.thread("cancel", region.words, region.team, region.helpers)
+    return model
+
+
+def test_a_region_that_begins_while_its_run_is_cancelled_is_cancelled_in_all_lanes():
+    assert cancelled().explore() > 100
+
+
+def test_a_cancellation_that_the_owner_overwrites_is_found():
+    text = changed(
+        walker_text(), "%before = atomicrmw or ptr %cancel.at, i64 %cancel seq_cst", "%before = add i64 0, 0"
+    )
+
+    with pytest.raises(FaultError, match="a lane is not cancelled"):
+        cancelled(text).explore()
 
 
 def test_a_task_that_is_released_before_it_is_done_is_found():
