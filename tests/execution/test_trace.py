@@ -227,7 +227,7 @@ async def test_records_say_what_the_nodes_took_and_put_out():
         walked(run)
     collector = StepStatsCollector()
 
-    run.note(collector)
+    run.give_back(True, collector)
 
     (device,) = collector.step_stats().dev_stats
     assert device.device == program.device
