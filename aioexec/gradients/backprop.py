@@ -58,12 +58,13 @@ def gradients(
         for y, gradient in zip(targets, _seeds(targets, _as_list(grad_ys)), strict=True):
             walk.add(y, gradient)
         walk.run()
-        found: list[Any] = [walk.total(x) for x in sources]
-        return _with_zeros(found, xs) if unconnected is UnconnectedGradients.ZERO else found
+        return _filled([walk.total(x) for x in sources], xs, unconnected)
 
 
-def _with_zeros(gradients: list[Any], xs: list[Any]) -> list[Any]:
-    """Gradients with zeros for those that are None."""
+def _filled(gradients: list[Any], xs: list[Any], unconnected: UnconnectedGradients) -> list[Any]:
+    """Replace gradients that are None by zeros, if that is asked for."""
+    if unconnected is UnconnectedGradients.NONE:
+        return gradients
     pairs = zip(gradients, xs, strict=True)
     return [apply_op("ZerosLike", convert_to_tensor(x)) if each is None else each for each, x in pairs]
 

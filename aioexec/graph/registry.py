@@ -192,26 +192,10 @@ def register(
     Raises:
         ValueError: the op is registered already.
     """
+    row = Row(**locals())  # all arguments, which are named as the fields are
     name = signature.partition("(")[0].strip()
     if name in _registry.rows or _is_not_imported(name):
         raise ValueError(f"op {name!r} is registered already")
-    row = Row(
-        signature,
-        shape,
-        kernel,
-        gradient,
-        native,
-        role,
-        shape_operands,
-        shape_only,
-        dynamic_shape,
-        writes,
-        reads,
-        asynchronous,
-        bodies,
-        gives_away,
-        work=work,
-    )
     added = _registry.completions.get(name)
     _registry.rows[name] = row if added is None else replace(row, **added)
     return row

@@ -94,6 +94,13 @@ class _Elements:
         return found
 
 
+def _tensors_of(found: Any, structure: Any) -> list[Tensor]:
+    """Return the tensors of what a function returned, which must have this structure."""
+    assert_same_structure(structure, found)
+    tensors: list[Tensor] = flatten(map_structure(convert_to_tensor, found))
+    return tensors
+
+
 def _write_row(arrays: Sequence[TensorArray], index: Any, values: Sequence[Any]) -> list[TensorArray]:
     """The arrays after each was given its value at an index."""
     return [array.write(index, value) for array, value in zip(arrays, values, strict=True)]
@@ -178,8 +185,7 @@ def scan(
 
         def body(i: Tensor, flat: list[Tensor], written: list[TensorArray]) -> Any:
             found = fn(pack_sequence_as(structure, flat), elements.read(i))
-            assert_same_structure(structure, found)
-            values = flatten(map_structure(convert_to_tensor, found))
+            values = _tensors_of(found, structure)
             return i + step, values, _write_row(written, i, values)
 
         options = _Options(parallel_iterations, back_prop, swap_memory)

@@ -183,19 +183,11 @@ def bind_product(
         return None
     if 0 in out.shape:
         return Launches(())
-    m, n = out.shape[-2:]
-    k = x.shape[-2] if flip_x else x.shape[-1]
+    n, k = out.shape[-1], x.shape[-2] if flip_x else x.shape[-1]
     if k == 0:
         row = fill("0", operands[2], out.size, out.dtype.name)
         return Launches(() if row is None else (row,))
-    batch = out.shape[:-2]
-    steps = [batch_steps(spec.shape, batch) for spec in inputs]
-    if prod(y.shape[:-2]) == 1 and prod(x.shape[:-2]) == prod(batch) and not flip_x:
-        # one matrix on the right: the batch is only more rows
-        m, batch, steps = m * prod(batch), (), [(), ()]
-    dims, both = collapse(batch, steps)
-    outer = (1,) * max(0, 2 - len(dims)) + dims
-    step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
+    m, outer, step_x, step_y = batch_of(flip_x, x, y, out)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
     kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
@@ -213,6 +205,21 @@ def bind_product(
         for places in places_of(operands, outer[:-2], step_x, step_y, size, x.dtype.itemsize)
     ]
     return Launches(tuple(rows))
+
+
+def batch_of(
+    flip_x: bool, x: Spec, y: Spec, out: Spec
+) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the rows of each product, the dimensions of the batch (two or more), and the steps of both factors along them."""
+    rows, batch = out.shape[-2], out.shape[:-2]
+    steps = [batch_steps(spec.shape, batch) for spec in (x, y)]
+    if prod(y.shape[:-2]) == 1 and prod(x.shape[:-2]) == prod(batch) and not flip_x:
+        # one matrix on the right: the batch is only more rows
+        rows, batch, steps = rows * prod(batch), (), [(), ()]
+    dims, both = collapse(batch, steps)
+    missing = max(0, 2 - len(dims))
+    step_x, step_y = ((0,) * missing + step for step in both)
+    return rows, (1,) * missing + dims, step_x, step_y
 
 
 def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None:

@@ -252,23 +252,7 @@ def get_variable(
         GraphValueError: the variable exists but `reuse` is False, is missing but `reuse` is True, or has another shape or
             dtype.
     """
-    return get_variable_scope().get_variable(
-        name,
-        shape,
-        dtype,
-        initializer,
-        regularizer,
-        trainable=trainable,
-        collections=collections,
-        caching_device=caching_device,
-        partitioner=partitioner,
-        validate_shape=validate_shape,
-        use_resource=use_resource,
-        custom_getter=custom_getter,
-        constraint=constraint,
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
+    return get_variable_scope().get_variable(**locals())  # all arguments, by their names
 
 
 def get_local_variable(
