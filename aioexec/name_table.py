@@ -206,7 +206,7 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         "aioexec.ops.state.variable": (
             "Variable disable_resource_variables enable_resource_variables resource_variables_enabled"
         ),
-        "aioexec.ops.state.variable_kinds": "VariableAggregation VariableSynchronization",
+        "aioexec.ops.state.variable_options": "VariableAggregation VariableSynchronization",
         "aioexec.ops.state.variable_scope": (
             "VariableScope create_partitioned_variables get_local_variable get_variable get_variable_scope "
             "no_regularizer variable_scope"

@@ -103,7 +103,7 @@ from aioexec.ops.state.variable import (
     enable_resource_variables as enable_resource_variables,
     resource_variables_enabled as resource_variables_enabled,
 )
-from aioexec.ops.state.variable_kinds import (
+from aioexec.ops.state.variable_options import (
     VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization,
 )

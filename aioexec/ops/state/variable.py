@@ -25,16 +25,6 @@ from aioexec.graph.operators import Operators
 from aioexec.graph.wiring import EVALUATORS
 from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_defs
 from aioexec.ops.state.initial_values import guarded, initial_tensor
-from aioexec.ops.state.variable_kinds import (
-    VariableAggregation,
-    VariableSynchronization,
-    check_variable_arguments,
-    checked_copies,
-    choose_resource,
-    disable_resource_variables as disable_resource_variables,
-    enable_resource_variables as enable_resource_variables,
-    resource_variables_enabled as resource_variables_enabled,
-)
 from aioexec.ops.state.variable_ops import (
     assign_add_variable_op,
     assign_sub_variable_op,
@@ -43,6 +33,16 @@ from aioexec.ops.state.variable_ops import (
     var_handle_op,
     var_is_initialized_op,
     variable_op_v2,
+)
+from aioexec.ops.state.variable_options import (
+    VariableAggregation,
+    VariableSynchronization,
+    check_variable_arguments,
+    checked_copies,
+    choose_resource,
+    disable_resource_variables as disable_resource_variables,
+    enable_resource_variables as enable_resource_variables,
+    resource_variables_enabled as resource_variables_enabled,
 )
 from aioexec.shapes import Dims, TensorShape
 

@@ -15,8 +15,8 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
 from aioexec.ops.state.save_slices import SaveSliceInfo
-from aioexec.ops.state.variable_kinds import VariableAggregation, VariableSynchronization, checked_copies
 from aioexec.ops.state.variable_ops import var_is_initialized_op
+from aioexec.ops.state.variable_options import VariableAggregation, VariableSynchronization, checked_copies
 
 COLLECTIONS: Final = (
     GraphKeys.GLOBAL_VARIABLES,

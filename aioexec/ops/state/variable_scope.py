@@ -15,7 +15,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.state.partitioned_variables import Partitioner
 from aioexec.ops.state.variable import Variable
-from aioexec.ops.state.variable_kinds import VARIABLE_SCOPES
+from aioexec.ops.state.variable_options import VARIABLE_SCOPES
 from aioexec.ops.state.variable_store import AUTO_REUSE as AUTO_REUSE, Request, VariableStore
 
 Getter = Callable[..., Any]

@@ -1,7 +1,7 @@
-"""The kinds of variables: reference or resource; and the modes of replicated variables.
+"""Options of variables: reference or resource; synchronization and aggregation of copies on several devices.
 
-The variable scope selects the kind, else a process-wide default. Synchronisation and aggregation modes are accepted for
-programs and MetaGraphs that name them; a variable has one copy here.
+The default between reference and resource is set by the variable scope, else by a setting of the process. Synchronization and
+aggregation are kept for programs and MetaGraphs that name them; here a variable has one copy.
 """
 
 from __future__ import annotations
