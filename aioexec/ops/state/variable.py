@@ -23,7 +23,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.operators import Operators
 from aioexec.graph.wiring import EVALUATORS
-from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_defs
+from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_protos
 from aioexec.ops.state.initial_values import guarded, initial_tensor
 from aioexec.ops.state.variable_ops import (
     assign_add_variable_op,
@@ -71,7 +71,7 @@ class Variable(Operators[Tensor]):
     def __new__(cls, *args: Any, use_resource: bool | None = None, **kwargs: Any) -> Variable:
         if cls is Variable:
             if kwargs.get("variable_def") is not None:
-                use_resource = variable_defs.is_of_resource(kwargs["variable_def"])
+                use_resource = variable_protos.is_of_resource(kwargs["variable_def"])
             kind = ResourceVariable if choose_resource(use_resource) else ReferenceVariable
             return object.__new__(kind)
         return object.__new__(cls)
@@ -97,7 +97,7 @@ class Variable(Operators[Tensor]):
         self._constraint = constraint
         self._declared: Any = shape
         if variable_def is not None:
-            variable_defs.fill(self, variable_def, import_scope)
+            variable_protos.fill(self, variable_def, import_scope)
             return
         check_variable_arguments(name, initial_value, collections, constraint)
         self.synchronization, self.aggregation, self._trainable = checked_copies(
@@ -186,7 +186,7 @@ class Variable(Operators[Tensor]):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """Return the variable as a VariableDef without the prefix `export_scope`; None if it is not in that scope."""
-        return variable_defs.to_proto(self, export_scope)
+        return variable_protos.to_proto(self, export_scope)
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
@@ -397,7 +397,7 @@ class ResourceVariable(Variable):
 
     def _take_snapshot(self, snapshot: Tensor | None) -> None:
         self._dtype = self._tensor.op.attrs["dtype"]
-        self._is_initialized = variable_defs.known_is_initialized(self._tensor)
+        self._is_initialized = variable_protos.known_is_initialized(self._tensor)
         self._element = self._snapshot = self._read() if snapshot is None else snapshot
         if snapshot is not None and snapshot.op.type != "ReadVariableOp":
             self._cached = snapshot
@@ -489,5 +489,5 @@ def is_resource_variable(variable: Any) -> bool:
     return isinstance(variable, ResourceVariable)
 
 
-for _collection in variable_defs.COLLECTIONS:
+for _collection in variable_protos.COLLECTIONS:
     register_proto_function(_collection, "VariableDef", Variable.to_proto, Variable.from_proto)
