@@ -11,7 +11,7 @@ from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.gradients.walk import is_continuous
 from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.functions import FuncGraph, as_func_graph, copy_operations
+from aioexec.graph.func_graph import FuncGraph, as_func_graph, copy_operations
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims

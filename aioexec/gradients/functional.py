@@ -27,7 +27,7 @@ from aioexec.graph import registry
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.attrs import complete_attrs
 from aioexec.graph.convert import constant, convert_to_tensor
-from aioexec.graph.functions import FuncGraph, copy_operations
+from aioexec.graph.func_graph import FuncGraph, copy_operations
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.name_attr_list import NameAttrList

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation

@@ -10,7 +10,8 @@ from google.protobuf import text_format
 import aioexec as ax
 from aioexec import errors
 from aioexec.formats.protos import GraphDef
-from aioexec.graph.functions import FuncGraph, Function, as_func_graph
+from aioexec.graph.func_graph import FuncGraph, as_func_graph
+from aioexec.graph.function_library import Function
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.graphdef_import import import_graph_def
 from aioexec.graph.name_attr_list import NameAttrList

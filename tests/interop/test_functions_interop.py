@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.ops.functions.defun import Defun
 from tests.interop import graphs_functions
 from tests.interop.building import Builder, values

@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
 from aioexec.graph.apply import apply_any_op, apply_list_op, apply_no_output_op, apply_op
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.ops.functions.defun import Defun

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.ops.functions.calls import For, If, While, partitioned_call
 from aioexec.ops.functions.defun import Defun
 from tests.tiers import session_on

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError, NotFoundError, UnimplementedError
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.control_flow import inline
 from aioexec.planning.control_flow.frames import frames

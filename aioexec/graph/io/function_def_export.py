@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from aioexec.formats.protos import FunctionDef, FunctionDefLibrary, OpDef as OpDefProto
 from aioexec.graph.attr_values import write_attr, write_private_attr
 from aioexec.graph.attrs import arg_dtypes
+from aioexec.graph.func_graph import as_func_graph
 from aioexec.graph.function_library import Function, FunctionLibrary
-from aioexec.graph.functions import as_func_graph
 from aioexec.graph.io.node_def_export import OUTPUT_SHAPES, node_def
 from aioexec.graph.node import Tensor
 from aioexec.graph.opdef import OpDef

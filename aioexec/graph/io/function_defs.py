@@ -22,8 +22,8 @@ from aioexec.formats.protos import (
 )
 from aioexec.graph.attr_values import read_attr, read_private_attr, write_attr
 from aioexec.graph.attrs import arg_dtypes
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.function_library import Function, FunctionLibrary
-from aioexec.graph.functions import FuncGraph
 from aioexec.graph.io.allowance import Allowance
 from aioexec.graph.io.graphdef_nodes import Importer
 from aioexec.graph.io.graphdef_source import COLOCATED, COLOCATION, Source

@@ -80,7 +80,7 @@ class BodyTensor(Protocol):
 
 
 class FunctionBody(Protocol):
-    """The body of a function, as kernels and shape inference use it: a `functions.FuncGraph`."""
+    """The body of a function, as kernels and shape inference use it: a `func_graph.FuncGraph`."""
 
     @property
     def name(self) -> str: ...

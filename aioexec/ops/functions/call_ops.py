@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.functions import FuncGraph, as_func_graph
+from aioexec.graph.func_graph import FuncGraph, as_func_graph
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Role, plain
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.kernels.kernel import Role, plain
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient

@@ -16,8 +16,8 @@ from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.func_graph import FuncGraph, as_func_graph
 from aioexec.graph.function_library import Function, content
-from aioexec.graph.functions import FuncGraph, as_func_graph
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import GradientRule

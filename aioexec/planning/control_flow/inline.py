@@ -20,7 +20,7 @@ from typing import Any, Final
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.graph.device_spec import merge_names
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.new_nodes import NodeMaker, tensor_of

@@ -19,7 +19,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.data_classes import dataclass
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.control_flow.inline import Call, Inliner, Lowering, Outcome, Pivot
 from aioexec.planning.new_nodes import tensor_of

@@ -14,7 +14,7 @@ from typing import Any
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
-from aioexec.graph.function_library import Function as Function, FunctionLibrary as FunctionLibrary
+from aioexec.graph.function_library import Function, FunctionLibrary
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import FunctionBody
 from aioexec.graph.name_attr_list import NameAttrList
