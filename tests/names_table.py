@@ -145,11 +145,11 @@ ELSEWHERE = {
     "framework.function.get_extra_args": "ops.functions.defun.get_extra_args",
     "framework.function.get_extra_inputs": "ops.functions.defun.get_extra_inputs",
     "framework.function.get_extra_vars": "ops.functions.defun.get_extra_vars",
-    "ops.functional_ops.For": "ops.functions.calls.For",
-    "ops.functional_ops.Gradient": "ops.functions.calls.Gradient",
-    "ops.functional_ops.If": "ops.functions.calls.If",
-    "ops.functional_ops.While": "ops.functions.calls.While",
-    "ops.gen_functional_ops.symbolic_gradient": "ops.functions.calls.symbolic_gradient",
+    "ops.functional_ops.For": "ops.functions.call_functions.For",
+    "ops.functional_ops.Gradient": "ops.functions.call_functions.Gradient",
+    "ops.functional_ops.If": "ops.functions.call_functions.If",
+    "ops.functional_ops.While": "ops.functions.call_functions.While",
+    "ops.gen_functional_ops.symbolic_gradient": "ops.functions.call_functions.symbolic_gradient",
     "distribute.cluster_resolver.cluster_resolver.ClusterResolver": "distributed.cluster.cluster_resolver.ClusterResolver",
     "distribute.cluster_resolver.cluster_resolver.SimpleClusterResolver": (
         "distributed.cluster.cluster_resolver.SimpleClusterResolver"

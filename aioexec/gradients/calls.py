@@ -15,7 +15,7 @@ from aioexec.graph.func_graph import FuncGraph, as_func_graph, copy_operations
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
-from aioexec.ops.functions.call_ops import check_body
+from aioexec.ops.functions.calls import check_body
 
 
 def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:

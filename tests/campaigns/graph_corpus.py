@@ -10,7 +10,7 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.formats.protos import GraphDef, MetaGraphDef
-from aioexec.ops.functions.calls import If, While
+from aioexec.ops.functions.call_functions import If, While
 from aioexec.ops.functions.defun import Defun
 
 

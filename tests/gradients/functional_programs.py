@@ -7,7 +7,7 @@ from typing import Any
 import aioexec as ax
 from aioexec.graph.apply import apply_list_op
 from aioexec.graph.name_attr_list import NameAttrList
-from aioexec.ops.functions.calls import If, While, partitioned_call
+from aioexec.ops.functions.call_functions import If, While, partitioned_call
 from aioexec.ops.functions.defun import Defun
 from tests.gradients.programs import Program
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.ops.functions.calls import If
+from aioexec.ops.functions.call_functions import If
 from aioexec.ops.functions.defun import Defun
 from tests.gradients.functional_programs import PROGRAMS
 from tests.gradients.numeric import along, check_derivatives, summed

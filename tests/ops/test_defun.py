@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.ops.functions.calls import Gradient
+from aioexec.ops.functions.call_functions import Gradient
 from aioexec.ops.functions.defun import Defun, get_extra_args, get_extra_inputs, get_extra_vars
 from tests.tiers import session_on
 

@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.func_graph import FuncGraph
-from aioexec.ops.functions.calls import For, If, While, partitioned_call
+from aioexec.ops.functions.call_functions import For, If, While, partitioned_call
 from aioexec.ops.functions.defun import Defun
 from tests.tiers import session_on
 

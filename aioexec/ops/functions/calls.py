@@ -1,160 +1,110 @@
-"""Functions that add nodes calling graph functions: calls, gradients, If, While and For."""
+"""Ops that call functions. They have no kernel: planning inlines the body of the function."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from aioexec import dtypes
-from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_list_op, apply_op
-from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.graph import get_default_graph
-from aioexec.graph.node import Tensor
-from aioexec.ops.functions.defun import DefinedFunction, defined
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.func_graph import FuncGraph, as_func_graph
+from aioexec.graph.kernels.kernel import Compute, KernelContext, Role, plain
+from aioexec.graph.name_attr_list import NameAttrList
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
+from aioexec.shapes import Dims
 
 
-def partitioned_call(
-    args: Sequence[Any],
-    f: DefinedFunction,
-    tout: Sequence[Any] | None = None,
-    executing_eagerly: bool | None = None,
-    config: Any = None,
-    executor_type: str = "",
-    name: str | None = None,
-) -> Any:
-    """Call a graph function by a PartitionedCall node; return the list of outputs, or the operation if there are none.
+def checked_body(
+    op: Operation,
+    attr: str,
+    called: NameAttrList,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor] | None,
+) -> FuncGraph:
+    """Return the body of the function `called`, which an attribute of an operation names, after checking its signature.
 
     Args:
-        tout: dtypes of the outputs; by default those of the function.
-        executing_eagerly, config, executor_type: ignored; the last two are stored in the node, for TensorFlow.
-    """
-    graph = get_default_graph()
-    f.add_to_graph(graph)
-    types = [tensor.dtype.base_dtype for tensor in f.graph.outputs] if tout is None else list(tout)
-    attrs = {
-        "f": f.name,
-        "Tout": types,
-        "executor_type": executor_type,
-        "config_proto": config.SerializeToString() if hasattr(config, "SerializeToString") else config or "",
-    }
-    op_type = "StatefulPartitionedCall" if f.function.definition.is_stateful else "PartitionedCall"
-    with graph.control_dependencies(list(f.graph.control_captures)):
-        return apply_list_op(op_type, [*args, *f.captured_inputs], name=name, **attrs)
-
-
-def symbolic_gradient(
-    input: Sequence[Any], Tout: Sequence[Any], f: DefinedFunction, name: str | None = None
-) -> Any:
-    """Return the gradients of a function's inputs; `input` are its inputs and the gradients of its outputs."""
-    f.add_to_graph(get_default_graph())
-    return apply_list_op("SymbolicGradient", input, Tout=list(Tout), f=f.name, name=name)
-
-
-def Gradient(inputs: Sequence[Any], f: DefinedFunction, name: str | None = None) -> Any:
-    """As `symbolic_gradient`, with one gradient for each input of the function."""
-    return symbolic_gradient(inputs, [tensor.dtype.base_dtype for tensor in f.graph.inputs], f, name)
-
-
-def If(
-    cond: Any,
-    inputs: Sequence[Any],
-    then_branch: DefinedFunction,
-    else_branch: DefinedFunction,
-    name: str | None = None,
-) -> Any:
-    """Return `then_branch(*inputs)` if `cond` holds, else `else_branch(*inputs)`."""
-    for branch in (then_branch, else_branch):
-        _check_captures_nothing(branch)
-        branch.add_to_graph(get_default_graph())
-    types = [tensor.dtype.base_dtype for tensor in then_branch.graph.outputs]
-    branches = {"then_branch": then_branch.name, "else_branch": else_branch.name}
-    return apply_list_op("If", cond, inputs, Tout=types, name=name, **branches)
-
-
-def While(
-    input_: Sequence[Any],
-    cond: DefinedFunction,
-    body: DefinedFunction,
-    name: str | None = None,
-    hostmem: Sequence[int] | None = None,
-) -> list[Tensor]:
-    """Repeat `input_ = body(*input_)` while `cond(*input_)` holds.
-
-    Args:
-        hostmem: ignored; there is one memory.
+        inputs: the arguments of the call.
+        outputs: the outputs of the call; None to skip their check.
 
     Raises:
-        GraphValueError: the condition captures tensors.
+        NotFoundError: the graph has no such function.
+        InvalidArgumentError: the dtypes of inputs or outputs differ from the function's.
     """
-    if cond.captured_inputs:
-        raise GraphValueError(f"The 'cond' argument can not have extra captured inputs, {cond.name!r} has")
-    graph = get_default_graph()
-    values = [
-        convert_to_tensor(value, dtype)
-        for value, dtype in zip(input_, cond.declared_input_types, strict=True)
-    ]
-    count, captured = len(values), body.captured_inputs
-    if captured:
-        cond, body = _with_captures(cond, body, captured)
-    for function in (cond, body):
-        function.add_to_graph(graph)
-    called = {"cond": cond.name, "body": body.name}
-    outputs = apply_list_op("While", [*values, *captured], name=name, **called)
-    return list(outputs[:count])
+    body = as_func_graph(op.graph.functions.body(called))
+    check_body(op, attr, body, inputs, outputs)
+    return body
 
 
-def _with_captures(
-    cond: DefinedFunction, body: DefinedFunction, captured: Sequence[Tensor]
-) -> tuple[DefinedFunction, DefinedFunction]:
-    """Return condition and body with the captured tensors as additional loop variables, which never change."""
-    count = len(body.declared_input_types)
-    types = [*body.declared_input_types, *(tensor.dtype.base_dtype for tensor in captured)]
-
-    def wide_cond(*args: Tensor) -> Any:
-        return cond(*args[:count])
-
-    def wide_body(*args: Tensor) -> Any:
-        graph = get_default_graph()
-        body.add_to_graph(graph)
-        return [*graph.create_op(body.name, args).outputs, *args[count:]]
-
-    return defined(wide_cond, types), defined(wide_body, types)
+def check_body(
+    op: Operation, attr: str, body: FuncGraph, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None
+) -> None:
+    """Check that a body accepts the inputs and returns the outputs of an operation; see `checked_body`."""
+    for kind, expected, got in (("takes", body.inputs, inputs), ("returns", body.outputs, outputs)):
+        if got is None:
+            continue
+        types = [[tensor.dtype.base_dtype.name for tensor in tensors] for tensors in (expected, got)]
+        if types[0] != types[1]:
+            raise InvalidArgumentError(
+                f"{op.type} {op.name!r}: function {body.name!r}, its attr {attr!r}, {kind} {types[0]}, "
+                f"which does not fit {types[1]}"
+            )
 
 
-def For(
-    start: Any,
-    limit: Any,
-    delta: Any,
-    inputs: Sequence[Any],
-    body: DefinedFunction,
-    name: str | None = None,
-    hostmem: Sequence[int] | None = None,
-    rewrite_with_while: bool | None = None,
-) -> list[Tensor]:
-    """Repeat `inputs = body(i, *inputs)` for i in range(start, limit, delta).
+def _called(op: Operation) -> tuple[FuncGraph, ...]:
+    return (checked_body(op, "f", op.attrs["f"], op.inputs, op.outputs),)
 
-    Args:
-        hostmem, rewrite_with_while: ignored; the loop is always a While node.
-    """
-    types = [dtypes.int32, dtypes.int32, dtypes.int32, *body.declared_input_types[1:]]
-    if len(types) - 3 != len(inputs):
-        raise GraphTypeError(
-            f"For: {body.name!r} takes {len(types) - 3} values besides the index, got {len(inputs)}"
+
+def _call_shapes(context: ShapeContext) -> Sequence[Dims]:
+    called, expected = context.attrs["f"], len(context.attrs["Tout"])
+    shapes = context.call(called)
+    if len(shapes) != expected:
+        raise GraphValueError(f"function {called.name!r} returns {len(shapes)} values, expected {expected}")
+    return shapes
+
+
+def _like_inputs(context: ShapeContext) -> Sequence[Dims]:
+    """Shape rule of SymbolicGradient: gradients have the shapes of the inputs."""
+    return [*context.inputs[: len(context.attrs["Tout"])]]
+
+
+def _unfed_input(context: KernelContext) -> Compute:
+    def compute() -> None:
+        raise InvalidArgumentError(
+            f"input {context.attrs['index']} of a function, {context.node_name!r}, is run outside of a call"
         )
 
-    def in_range(i: Tensor, end: Tensor, step: Tensor, *values: Tensor) -> Tensor:
-        forward, backward = apply_op("Less", i, end), apply_op("Greater", i, end)
-        return apply_op("SelectV2", apply_op("Greater", step, 0), forward, backward)
-
-    def round_(i: Tensor, end: Tensor, step: Tensor, *values: Tensor) -> list[Tensor]:
-        result = body(i, *values)
-        return [apply_op("AddV2", i, step), end, step, *(result if isinstance(result, list) else [result])]
-
-    loop = defined(in_range, types), defined(round_, types)
-    return While([start, limit, delta, *inputs], *loop, name=name or "For")[3:]
+    return compute
 
 
-def _check_captures_nothing(branch: DefinedFunction) -> None:
-    if branch.captured_inputs:
-        raise GraphValueError(f"a branch of If gets its values as inputs: {branch.name!r} captures some")
+_CALL = "f:func; config:string=''; config_proto:string=''; executor_type:string=''"
+
+for _prefix, _flags in (("", ""), ("Stateful", " {stateful}")):
+    register(
+        f"{_prefix}PartitionedCall(args:Tin) -> (output:Tout) [Tin:list(type)>=0; Tout:list(type)>=0; {_CALL}]{_flags}",
+        shape=_call_shapes,
+        kernel=None,
+        gradient=undefined_gradient,
+        role=Role.CALL,
+        bodies=_called,
+    )
+
+register(
+    "SymbolicGradient(input:Tin) -> (output:Tout) [Tin:list(type)>=1; Tout:list(type)>=1; f:func]",
+    shape=_like_inputs,
+    kernel=None,
+    gradient=undefined_gradient,
+    role=Role.SYMBOLIC,
+)
+register(
+    "_Arg() -> (output:T) [T:type; index:int>=0] {stateful}",
+    shape=lambda context: [None],
+    kernel=_unfed_input,
+    gradient=NOT_DIFFERENTIABLE,
+    role=Role.PLACEHOLDER,
+)
+register(
+    "_Retval(input:T) -> () [T:type; index:int>=0] {stateful}",
+    shape=lambda context: [],
+    kernel=plain(lambda value: None),
+    gradient=NOT_DIFFERENTIABLE,
+)

@@ -15,7 +15,7 @@ from aioexec.graph.func_graph import FuncGraph
 from aioexec.graph.kernels.kernel import Role, plain
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
-from aioexec.ops.functions.call_ops import checked_body
+from aioexec.ops.functions.calls import checked_body
 from aioexec.shapes import Dims
 
 
