@@ -95,7 +95,7 @@ registry.complete("SymbolicGradient", bodies=deferred("aioexec.gradients.calls",
 for _call in ("PartitionedCall", "StatefulPartitionedCall"):
     registry.complete(_call, gradient=wiring.EVALUATORS["gradient_of_call"])
 for _chosen in ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"):
-    registry.complete(_chosen, gradient=deferred("aioexec.gradients.functional", "gradient_of_bodies"))
+    registry.complete(_chosen, gradient=deferred("aioexec.gradients.bodies", "gradient_of_bodies"))
 
 # There is a function `gradients` and a package of that name, which the import system binds at its first import. That happens
 # here, so that the lazily imported function replaces it.

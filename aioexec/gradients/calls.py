@@ -7,7 +7,7 @@ from typing import Any
 
 from aioexec.errors import UnimplementedError
 from aioexec.gradients.backprop import gradients
-from aioexec.gradients.functional import gradient_of_bodies
+from aioexec.gradients.bodies import gradient_of_bodies
 from aioexec.gradients.walk import is_continuous
 from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor

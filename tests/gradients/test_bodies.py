@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.ops.functions.call_functions import If
 from aioexec.ops.functions.defun import Defun
-from tests.gradients.functional_programs import PROGRAMS
+from tests.gradients.body_programs import PROGRAMS
 from tests.gradients.numeric import along, check_derivatives, summed
 from tests.gradients.programs import Program
 
