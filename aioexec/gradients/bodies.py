@@ -21,7 +21,7 @@ import numpy as np
 from aioexec import dtypes, shapes
 from aioexec.data_classes import dataclass
 from aioexec.gradients.aggregation import AggregationMethod
-from aioexec.gradients.structure import Guard
+from aioexec.gradients.places import Guard
 from aioexec.gradients.walk import Walk, is_trainable
 from aioexec.graph import registry
 from aioexec.graph.apply import apply_op, apply_tuple_op
@@ -181,8 +181,8 @@ class _Splitting:
         count = self._whole.version
         self._results = self._differentiate(arrived)
         made = self._whole.get_operations()[count:]
-        structure = self._structure
-        self._backward = [op for op in made if structure is None or op not in structure.added]
+        places = self._places
+        self._backward = [op for op in made if places is None or op not in places.added]
 
     def _differentiate(self, arrived: Sequence[bool]) -> list[Any]:
         whole = self._whole
@@ -195,7 +195,7 @@ class _Splitting:
                 walk.add(target, gradient)
             walk.run()
             found = [walk.total(tensor) for tensor in self._inputs]
-            self._structure = None if walk.contexts is None else walk.contexts.structure
+            self._places = None if walk.contexts is None else walk.contexts.places
             return [None if each is None else convert_to_tensor(each) for each in found]
 
     def parts(self) -> _Parts:
@@ -220,7 +220,7 @@ class _Splitting:
         )
 
     def _guards(self, tensor: Tensor) -> tuple[Guard, ...]:
-        return () if self._structure is None else self._structure.behind(tensor).guards
+        return () if self._places is None else self._places.behind(tensor).guards
 
     def _dims(self, tensor: Tensor) -> Dims:
         return tensor.dims if not self._guards(tensor) or shapes.is_fully_defined(tensor.dims) else None

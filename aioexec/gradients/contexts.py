@@ -15,15 +15,15 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from aioexec.gradients.saved_values import ForwardLoop, element_shape
-from aioexec.gradients.structure import (
+from aioexec.gradients.places import (
     Frame,
     Place,
-    Structure,
+    Places,
     is_constant_enter,
     is_loop_switch,
     origin,
 )
+from aioexec.gradients.saved_values import ForwardLoop, element_shape
 from aioexec.graph.control_flow import (
     CondContext,
     ControlFlowContext,
@@ -53,12 +53,12 @@ def entered(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[No
 class Contexts:
     """The context for the gradients of each place of the forward graph.
 
-    Constant: the structure, the context in which gradients were requested. Growing: `loops`, the backward loop of each
+    Constant: `places`, the context in which gradients were requested. Growing: `loops`, the backward loop of each
     differentiated frame; `_branches`, for each place in a conditional.
     """
 
     def __init__(self, graph: BaseGraph) -> None:
-        self.structure = Structure(graph)
+        self.places = Places(graph)
         self.loops: dict[Frame, BackwardLoop] = {}
         self._graph = graph
         self._base: ControlFlowContext | None = graph._get_control_flow_context()
@@ -88,7 +88,7 @@ class Contexts:
 
     def value(self, tensor: Tensor, place: Place) -> Tensor | None:
         """The replacement of a forward tensor at a place or in a branch of it; None if it is from outside."""
-        found = self.structure.behind(tensor)
+        found = self.places.behind(tensor)
         if found.frame is not place.frame or not set(found.guards) >= set(place.guards):
             return None
         loop = self.loops.get(place.frame)
@@ -99,7 +99,7 @@ class Contexts:
         if not row.shape_only or len(inputs) != 1:
             return None
         tensor = shape_source(inputs[0])
-        loop = self.loops.get(self.structure.behind(tensor).frame)
+        loop = self.loops.get(self.places.behind(tensor).frame)
         if loop is None or loop.has(tensor) or is_constant_enter(tensor.op):
             return None
         computed = loop.forward.computed(row.name, tensor, dict(attrs))
@@ -240,7 +240,7 @@ class BackwardLoop(WhileContext):
     def AddValue(self, val: Tensor) -> Tensor:
         if val in self._values or val.op._control_flow_context is self:
             return super().AddValue(val)
-        if is_small_constant(val) or self._contexts.structure.behind(val).frame is self.forward.frame:
+        if is_small_constant(val) or self._contexts.places.behind(val).frame is self.forward.frame:
             self._external_values[val] = self.value(val)
             self._values.add(val)
         return super().AddValue(val)
@@ -265,7 +265,7 @@ class BackwardLoop(WhileContext):
             if variable.value is tensor and variable.is_unchanged:
                 return self.AddValue(variable.enter.inputs[0])
         if op.row.role is Role.SWITCH and not is_loop_switch(op):
-            branch = self._contexts.context(self._contexts.structure.behind(tensor))
+            branch = self._contexts.context(self._contexts.places.behind(tensor))
             assert isinstance(branch, BranchContext)
             return branch.switched(op.inputs[0])
         return self._pop(tensor)
@@ -273,7 +273,7 @@ class BackwardLoop(WhileContext):
     def _pop(self, tensor: Tensor) -> Tensor:
         """Pop the value of a tensor from the list filled by the forward loop, in the branches in which it was alive."""
         dtype, graph = tensor.dtype.base_dtype, self._graph
-        place = self._contexts.structure.behind(tensor)
+        place = self._contexts.places.behind(tensor)
         with graph.name_scope("restored"), entered(graph, self), graph.device(tensor.device or None):
             merge, (_, into) = self.carry(self.forward.saved(tensor), ())
             others: list[tuple[Tensor, int]] = []

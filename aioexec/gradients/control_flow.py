@@ -20,18 +20,18 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
 from aioexec.gradients.aggregation import Gradient, aggregate
 from aioexec.gradients.contexts import BackwardLoop, Contexts, entered
-from aioexec.gradients.saved_values import ForwardLoop, element_shape
-from aioexec.gradients.structure import (
+from aioexec.gradients.places import (
     Frame,
     LoopVariable,
     Place,
-    Structure,
+    Places,
     is_constant_enter,
     is_loop_merge,
     is_loop_switch,
     predicate,
     split_by,
 )
+from aioexec.gradients.saved_values import ForwardLoop, element_shape
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -61,17 +61,17 @@ class Walk(Protocol):
     def named(self, graph: BaseGraph, name: str) -> AbstractContextManager[None]: ...
 
 
-def open_frames(structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> set[Frame]:
+def open_frames(places: Places, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> set[Frame]:
     """The loops that contain all of `ys` and `xs`; these are not differentiated.
 
     Raises:
         GraphValueError: an x is in another loop.
     """
-    frames = [structure.behind(y).frame for y in ys]
+    frames = [places.behind(y).frame for y in ys]
     innermost = max(frames, key=lambda frame: len(list(frame.around())))
     found = set(innermost.around())
     for tensor in (*ys, *xs):
-        frame = structure.behind(tensor).frame
+        frame = places.behind(tensor).frame
         if frame not in found:
             raise GraphValueError(
                 f"gradients: {tensor.name!r} is in the while loop {frame.name!r} and cannot be used outside of it: "
@@ -89,7 +89,7 @@ def differentiate(walk: Walk, op: Operation) -> None:
         _differentiate_switch(walk, walk.contexts, op)
     elif op.row.role is Role.MERGE and not is_loop_merge(op):
         _differentiate_merge(walk, walk.contexts, op)
-    elif walk.contexts.structure.home(op) in walk.contexts.loops:
+    elif walk.contexts.places.home(op) in walk.contexts.loops:
         return
     elif op.row.role is Role.MERGE:
         walk.add(op.inputs[0], walk.total(op.outputs[0]))
@@ -113,18 +113,18 @@ def _differentiate_enter(walk: Walk, op: Operation) -> None:
 
 
 def _differentiate_merge(walk: Walk, contexts: Contexts, op: Operation) -> None:
-    structure = contexts.structure
+    places = contexts.places
     with walk.at(op):
         gradient = walk.total(op.outputs[0])
         if gradient is None:
             return
         with walk.scope(op):
-            pred = split_by(structure, op)
+            pred = split_by(places, op)
             sides = None if pred is None else switch(gradient, pred, name="cond_grad")
             for k, tensor in enumerate(op.inputs):
                 if tensor not in walk.live:
                     continue
-                place = structure.behind(tensor)
+                place = places.behind(tensor)
                 if sides is None:
                     part = switch(gradient, apply_op("Equal", op.outputs[1], k))[1]
                 else:
@@ -146,7 +146,7 @@ def _differentiate_switch(walk: Walk, contexts: Contexts, op: Operation) -> None
         return
     for side, gradient in enumerate(arrived):
         if gradient is None:
-            with contexts.at(contexts.structure.behind(op.outputs[side])), walk.scope(op):
+            with contexts.at(contexts.places.behind(op.outputs[side])), walk.scope(op):
                 arrived[side] = zeros_for(op.outputs[side], known)
     with walk.at(op), walk.scope(op):
         walk.add(op.inputs[0], merge(arrived, name="cond_grad")[0])
@@ -211,7 +211,7 @@ def differentiate_loop(walk: Walk, frame: Frame) -> None:
     assert frame.parent is not None
     graph = frame.enters[0].graph
     place = Place(frame.parent, frame.guards)
-    forward = ForwardLoop(contexts.structure, frame)
+    forward = ForwardLoop(contexts.places, frame)
     active = [variable for variable in forward.variables if variable.merge in walk.between]
     scope = frame.name.rpartition("/")[0] or frame.name
     with contexts.at(place), walk.named(graph, scope):

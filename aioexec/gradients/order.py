@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 
 from aioexec.errors import GraphValueError
-from aioexec.gradients.structure import Frame, Structure, is_loop_switch, predicate
+from aioexec.gradients.places import Frame, Places, is_loop_switch, predicate
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
@@ -22,8 +22,8 @@ def by_index(operations: Iterable[Operation]) -> Orders:
     return {None: [*sorted(operations, key=_index, reverse=True)]}
 
 
-def by_structure(
-    operations: Iterable[Operation], live: set[Tensor], structure: Structure, undifferentiated: set[Frame]
+def by_place(
+    operations: Iterable[Operation], live: set[Tensor], places: Places, undifferentiated: set[Frame]
 ) -> Orders:
     """The order within each loop.
 
@@ -36,7 +36,7 @@ def by_structure(
     """
     levels: dict[Frame | None, _Level] = {}
     switches = _CanonicalSwitches()
-    chains = {op: _chain(op, structure, undifferentiated, switches) for op in sorted(operations, key=_index)}
+    chains = {op: _chain(op, places, undifferentiated, switches) for op in sorted(operations, key=_index)}
     for op, chain in chains.items():
         for frame, unit in chain:
             levels.setdefault(frame, _Level()).add(unit, op.index)
@@ -54,10 +54,10 @@ def _index(op: Operation) -> int:
 
 
 def _chain(
-    op: Operation, structure: Structure, undifferentiated: set[Frame], switches: _CanonicalSwitches
+    op: Operation, places: Places, undifferentiated: set[Frame], switches: _CanonicalSwitches
 ) -> _Chain:
     """The unit that an operation belongs to on each level, the outermost first."""
-    closed = [frame for frame in structure.home(op).around() if frame not in undifferentiated][::-1]
+    closed = [frame for frame in places.home(op).around() if frame not in undifferentiated][::-1]
     levels: list[Frame | None] = [None, *closed]
     return list(zip(levels, [*closed, switches.canonical(op)], strict=True))
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError
-from aioexec.gradients.structure import (
+from aioexec.gradients.places import (
     Frame,
     LoopVariable,
     Place,
-    Structure,
+    Places,
     counting_variable,
     is_loop_switch,
     loop_variables,
@@ -45,10 +45,10 @@ class ForwardLoop:
     Nodes are added by their place in the structure of the graph, whether the loop was built here or imported.
     """
 
-    def __init__(self, structure: Structure, frame: Frame) -> None:
+    def __init__(self, places: Places, frame: Frame) -> None:
         self.frame = frame
-        self.variables = loop_variables(structure, frame)
-        self._structure = structure
+        self.variables = loop_variables(places, frame)
+        self._places = places
         self._graph = frame.enters[0].graph
         self._lists: dict[Tensor, Tensor] = {}
         conditions = {predicate(op) for variable in self.variables for op in _switches(variable)}
@@ -87,7 +87,7 @@ class ForwardLoop:
         )
         merge, out, into = self._new_variable(empty.outputs[0], device)
         others = []
-        for pred, side in self._structure.behind(tensor).guards:
+        for pred, side in self._places.behind(tensor).guards:
             sides = self._node("Switch", [into, pred], device=device).outputs
             into = sides[side]
             others.append((sides[1 - side], side))
@@ -147,17 +147,15 @@ class ForwardLoop:
         return op
 
     def _waiting_for(self) -> Sequence[Operation]:
-        place = Place(self.frame.parent or self._structure.root, self.frame.guards)
-        return () if place == Place(self._structure.root) else (self._pivot,)
+        place = Place(self.frame.parent or self._places.root, self.frame.guards)
+        return () if place == Place(self._places.root) else (self._pivot,)
 
     @functools.cached_property
     def _pivot(self) -> Operation:
         """An operation that runs when the loop does."""
-        place = Place(self.frame.parent or self._structure.root, self.frame.guards)
+        place = Place(self.frame.parent or self._places.root, self.frame.guards)
         entered = [variable.enter.inputs[0] for variable in self.variables]
-        here = [
-            tensor for tensor in entered if set(self._structure.behind(tensor).guards) >= set(place.guards)
-        ]
+        here = [tensor for tensor in entered if set(self._places.behind(tensor).guards) >= set(place.guards)]
         source = next(
             (tensor for tensor in here if tensor.op.row.role not in (Role.SWITCH, Role.ENTER)), None
         )
@@ -193,7 +191,7 @@ class ForwardLoop:
     ) -> Operation:
         name = self._graph.unique_name(op_type)
         op = self._graph.add_node(registry.lookup(op_type), name, inputs, controls, attrs, device)
-        self._structure.added.add(op)
+        self._places.added.add(op)
         return op
 
 

@@ -16,9 +16,9 @@ from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.gradients import control_flow
 from aioexec.gradients.aggregation import Gradient, aggregate
 from aioexec.gradients.contexts import Contexts
-from aioexec.gradients.order import by_index, by_structure
+from aioexec.gradients.order import by_index, by_place
+from aioexec.gradients.places import Frame
 from aioexec.gradients.registration import rule_of
-from aioexec.gradients.structure import Frame
 from aioexec.graph.apply import apply_op
 from aioexec.graph.control_flow import while_context
 from aioexec.graph.convert import convert_to_tensor
@@ -70,9 +70,9 @@ class Walk:
         self.contexts: Contexts | None = None
         if any(op.row.role in control_flow.ROLES for op in self.between):
             self.contexts = Contexts(targets[0].graph)
-            structure = self.contexts.structure
-            undifferentiated = control_flow.open_frames(structure, targets, sources)
-            self._orders = by_structure(self.between, self.live, structure, undifferentiated)
+            places = self.contexts.places
+            undifferentiated = control_flow.open_frames(places, targets, sources)
+            self._orders = by_place(self.between, self.live, places, undifferentiated)
         else:
             self._orders = by_index(self.between)
 
@@ -125,7 +125,7 @@ class Walk:
         if self.contexts is None:
             yield
             return
-        with self.contexts.at(self.contexts.structure.place(op)):
+        with self.contexts.at(self.contexts.places.place(op)):
             yield
 
     def _or_zeros(self, tensor: Tensor, gradient: Gradient | None) -> Gradient | None:

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphValueError
-from aioexec.gradients.structure import Structure
+from aioexec.gradients.places import Places
 from aioexec.graph.kernels.kernel import Role
 from tests.gradients.numeric import along, check_derivatives, summed
 from tests.gradients.programs import PROGRAMS, Program
@@ -151,12 +151,12 @@ def test_the_structure_of_a_graph_is_told_from_its_edges(x: Any):
         return i + 1, ax.cond(i > 1, noted, lambda: a)
 
     y = ax.while_loop(lambda i, a: i < 4, body, [0, x])[1]
-    structure = Structure(x.graph)
+    places = Places(x.graph)
 
-    place = structure.behind(inside[0])
+    place = places.behind(inside[0])
     assert place.frame.name == "while/while_context"
     assert [side for _, side in place.guards] == [1]
-    assert structure.behind(y).frame is structure.root
+    assert places.behind(y).frame is places.root
 
 
 # What is refused

@@ -1,4 +1,4 @@
-"""The place of a node: its loop, and its branches of conditionals, derived from the edges alone.
+"""The place of a node: its loop and its branches of conditionals, derived from the edges of the graph.
 
 A gradient must be computed at the place of its forward node: in the same loop, and in the same branches. The contexts in which
 a graph was built contain that, but an imported graph may have none. The edges imply it too: an Enter leads into a frame, an
@@ -121,23 +121,23 @@ def is_constant_enter(op: Operation) -> bool:
     return op.row.role is Role.ENTER and bool(op.attrs["is_constant"])
 
 
-class Structure:
+class Places:
     """The frames and branches of a graph, computed on demand; nodes may be added meanwhile.
 
-    `added`: nodes made for gradients in the loops of the forward graph. `_places`: the place of each operation computed so far.
-    `_frames`: the loops, by name.
+    `added`: nodes made for gradients in the loops of the forward graph. `_place_of`: the place of each operation, as far as
+    computed. `_frames`: the loops, by name.
     """
 
     def __init__(self, graph: BaseGraph) -> None:
         self.root = Frame("", None)
         self.added: set[Operation] = set()
-        self._places: dict[Operation, Place] = {}
+        self._place_of: dict[Operation, Place] = {}
         self._frames: dict[str, Frame] = {}
         self._graph = graph
 
     @functools.cached_property
     def _enters(self) -> dict[str, list[Operation]]:
-        """The Enter nodes that existed when the structure was made, by the name of their frame."""
+        """The Enter nodes that existed at the construction of this object, by the name of their frame."""
         found: dict[str, list[Operation]] = {}
         for op in self._graph.get_operations():
             if op.row.role is Role.ENTER:
@@ -149,14 +149,14 @@ class Structure:
         waiting = [op]
         while waiting:
             current = waiting[-1]
-            missing = [each for each in self._needed(current) if each not in self._places]
+            missing = [each for each in self._needed(current) if each not in self._place_of]
             if missing:
                 waiting.extend(missing)
                 continue
             waiting.pop()
-            if current not in self._places:
-                self._places[current] = self._find(current)
-        return self._places[op]
+            if current not in self._place_of:
+                self._place_of[current] = self._find(current)
+        return self._place_of[op]
 
     def behind(self, tensor: Tensor) -> Place:
         """The place in which a tensor can be used."""
@@ -244,25 +244,25 @@ def _merged(places: list[Place]) -> Place:
     return Place(frame, tuple(shared))
 
 
-def split_by(structure: Structure, merge: Operation) -> Tensor | None:
+def split_by(places: Places, merge: Operation) -> Tensor | None:
     """The predicate on whose two sides the inputs of a Merge are; None for other Merges."""
     if len(merge.inputs) != 2:
         return None
-    first, second = (structure.behind(tensor).guards for tensor in merge.inputs)
+    first, second = (places.behind(tensor).guards for tensor in merge.inputs)
     for pred, side in first:
         if (pred, 1 - side) in second:
             return pred
     return None
 
 
-def loop_variables(structure: Structure, frame: Frame) -> list[LoopVariable]:
+def loop_variables(places: Places, frame: Frame) -> list[LoopVariable]:
     """The variables of a loop.
 
     Raises:
         GraphValueError: an Enter of the loop is neither that of a variable nor constant.
     """
     found = []
-    for enter in list(structure.all_enters(frame)):
+    for enter in list(places.all_enters(frame)):
         if is_constant_enter(enter):
             continue
         merges = [op for op in enter.outputs[0].consumers() if is_loop_merge(op)]
