@@ -1,4 +1,4 @@
-"""Values and shapes as TensorFlow's protos and back.
+"""Conversion of values and shapes to and from TensorFlow's protos (TensorProto, TensorShapeProto).
 
 A TensorProto holds its elements in one of two forms: raw in `tensor_content`, or listed in the field of its
 dtype (`float_val`, `int_val`, ...). Reading takes both, as TensorFlow does: non-empty content wins; a list shorter than the

@@ -44,7 +44,7 @@ Ready = tuple[int, int, Entry]
 
 
 class Barrier(BlockingResource):
-    """See the module.
+    """A barrier; see the module docstring.
 
     Constant: name, dtypes and `dims` of the components, `element_bytes` of a tuple, device (full name). State:
     `_incomplete`, by key; `_ready`, in the order in which they are taken.

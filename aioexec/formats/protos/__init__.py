@@ -1,4 +1,4 @@
-"""TensorFlow's messages under TensorFlow's names, in a proto package of our own.
+"""TensorFlow's protocol buffer messages under TensorFlow's names, in a separate proto package.
 
 Same field numbers, hence the same bytes; another proto package and other file names, hence no clash with
 TensorFlow in one process. A message of TensorFlow's own classes is not one of these: convert it by its serialised bytes.

@@ -192,7 +192,7 @@ def reverse_sequence(
     seq_dim: int | None = None,
     batch_dim: int | None = None,
 ) -> Tensor:
-    """`input` with the first seq_lengths[b] elements along `seq_axis` reversed in each slice b across `batch_axis`.
+    """Reverse the first seq_lengths[b] elements along `seq_axis` in each slice b along `batch_axis`.
 
     `seq_dim` and `batch_dim` are older names of the axes.
 

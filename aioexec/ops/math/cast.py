@@ -106,7 +106,7 @@ def _to(dtype: dtypes.DType, name_of_node: str) -> Callable[..., Any]:
     def function(x: Any, name: str | None = name_of_node) -> Any:
         return cast(x, dtype, name)
 
-    return named(function, f"to_{name_of_node[2:].lower()}", f"x converted to {dtype.name}.")
+    return named(function, f"to_{name_of_node[2:].lower()}", f"Convert x to {dtype.name}.")
 
 
 to_float = _to(dtypes.float32, "ToFloat")

@@ -266,14 +266,16 @@ register(
 
 
 def _comparison(op_type: str, summary: str) -> BinaryFunction:
-    return function_of_two(op_type, f"{summary}, element by element, with broadcasting; a bool tensor")
+    """Return the Python function of an op with two inputs and a boolean result."""
+
+    return function_of_two(op_type, f"Return {summary} element-wise, with broadcasting, as bools")
 
 
 less = _comparison("Less", "x < y")
 less_equal = _comparison("LessEqual", "x <= y")
 greater = _comparison("Greater", "x > y")
 greater_equal = _comparison("GreaterEqual", "x >= y")
-logical_and = _comparison("LogicalAnd", "Both x and y")
+logical_and = _comparison("LogicalAnd", "x and y")
 logical_or = _comparison("LogicalOr", "x or y")
 equal = _comparison("Equal", "x == y")
 not_equal = _comparison("NotEqual", "x != y")

@@ -214,12 +214,16 @@ def _plain_function(op_type: str, summary: str) -> Callable[..., Tensor]:
     def function(input: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, input, name=name)
 
-    return named(function, op_type.lower(), f"{summary} of complex numbers over the last dimensions.")
+    return named(
+        function, op_type.lower(), f"Return the {summary} of complex numbers over the last dimensions."
+    )
 
 
-fft, fft2d, fft3d = (_plain_function(f"FFT{_suffix(rank)}", "The Fourier transform") for rank in (1, 2, 3))
+fft, fft2d, fft3d = (
+    _plain_function(f"FFT{_suffix(rank)}", "discrete Fourier transform") for rank in (1, 2, 3)
+)
 ifft, ifft2d, ifft3d = (
-    _plain_function(f"IFFT{_suffix(rank)}", "The inverse Fourier transform") for rank in (1, 2, 3)
+    _plain_function(f"IFFT{_suffix(rank)}", "inverse discrete Fourier transform") for rank in (1, 2, 3)
 )
 
 
@@ -229,14 +233,16 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
             tensor = convert_to_tensor(input_tensor, name="input")
             own = tensor.dtype.base_dtype
             if own not in (_REAL_OF if to_real else _COMPLEX_OF):
-                raise GraphValueError(f"{op_type.lower()}: a tensor of {own.name} is not what it takes")
+                raise GraphValueError(f"{op_type.lower()}: dtype {own.name} is not supported")
             length = _default_length(tensor, rank, to_real) if fft_length is None else fft_length
             attrs = {"Treal": _REAL_OF[own]} if to_real else {"Tcomplex": _COMPLEX_OF[own]}
             if fft_length is not None:
                 tensor = _zero_padded(tensor, convert_to_tensor(length, dtypes.int32), rank, to_real)
             return apply_op(op_type, tensor, length, name=scope, **attrs)
 
-    doc = f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
+    doc = (
+        f"Return the {summary} over the last dimensions, of length `fft_length` each, by default the input's."
+    )
     return named(function, op_type.lower(), doc)
 
 
@@ -265,10 +271,10 @@ def _zero_padded(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
 
 
 rfft, rfft2d, rfft3d = (
-    _real_function(f"RFFT{_suffix(rank)}", rank, False, "The Fourier transform of real numbers")
+    _real_function(f"RFFT{_suffix(rank)}", rank, False, "discrete Fourier transform of real numbers")
     for rank in (1, 2, 3)
 )
 irfft, irfft2d, irfft3d = (
-    _real_function(f"IRFFT{_suffix(rank)}", rank, True, "The inverse Fourier transform to real numbers")
+    _real_function(f"IRFFT{_suffix(rank)}", rank, True, "inverse discrete Fourier transform to real numbers")
     for rank in (1, 2, 3)
 )

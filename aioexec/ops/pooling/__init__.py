@@ -1,1 +1,1 @@
-"""Pooling of images and volumes, patches of images, morphological dilation and erosion."""
+"""Pooling of images and volumes, patches of images, and morphological dilation."""

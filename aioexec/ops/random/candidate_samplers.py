@@ -254,18 +254,18 @@ def _sampler(op_type: str, meaning: str) -> Callable[..., tuple[Tensor, Tensor, 
         attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
         return _sample(op_type, true_classes, seed, name, **attrs)
 
-    sampler.__doc__ = f"""Draw `num_sampled` of `range_max` classes, {meaning}.
+    sampler.__doc__ = f"""Draw `num_sampled` of `range_max` classes {meaning}.
 
     Returns:
-        The classes, and how often each of `true_classes` [batch, num_true] and of them was to be expected.
+        The classes, and the expected counts of `true_classes` [batch, num_true] and of the classes drawn.
     """
     return sampler
 
 
-uniform_candidate_sampler = _sampler("UniformCandidateSampler", "all alike")
-log_uniform_candidate_sampler = _sampler("LogUniformCandidateSampler", "the first ones most often")
+uniform_candidate_sampler = _sampler("UniformCandidateSampler", "uniformly")
+log_uniform_candidate_sampler = _sampler("LogUniformCandidateSampler", "log-uniformly (Zipf's law)")
 learned_unigram_candidate_sampler = _sampler(
-    "LearnedUnigramCandidateSampler", "as often as they were among the true ones"
+    "LearnedUnigramCandidateSampler", "in proportion to their frequency among true classes so far"
 )
 
 

@@ -301,7 +301,7 @@ def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         return apply_op(f"Segment{kind}", data, segment_ids, name=name)
 
-    doc = f"Row s is the {summary} of the rows of `data` whose id is s; the ids must not decrease."
+    doc = f"Return the {summary} of the rows of `data` of each id; the ids must be ascending."
     return named(function, f"segment_{kind.lower()}", doc)
 
 
@@ -309,7 +309,7 @@ def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         return apply_op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
 
-    doc = f"Row s is the {summary} of the rows of `data` whose id is s; negative ids are left out."
+    doc = f"Return the {summary} of the rows of `data` of each id; rows with negative ids are dropped."
     return named(function, f"unsorted_segment_{kind.lower()}", doc)
 
 

@@ -182,10 +182,10 @@ def _function(kind: str, summary: str) -> Callable[..., Tensor]:
             result = apply_op(op_type, data, indices, segment_ids, num_segments, name=name)
         return result
 
-    doc = f"Row s is {summary} of data[indices[k]] over the k whose id is s; the ids must not decrease."
+    doc = f"Return {summary} of the rows data[indices[k]] for each id segment_ids[k]; the ids must be ascending."
     return named(function, f"sparse_segment_{kind.lower().replace('tn', 't_n')}", doc)
 
 
 sparse_segment_sum = _function("Sum", "the sum")
 sparse_segment_mean = _function("Mean", "the mean")
-sparse_segment_sqrt_n = _function("SqrtN", "the sum, over the square root of their number,")
+sparse_segment_sqrt_n = _function("SqrtN", "the sum over the square root of the number")

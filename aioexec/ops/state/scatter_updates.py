@@ -204,8 +204,8 @@ resource_scatter_add = _on_resources("Add", "Add to rows")
 resource_scatter_sub = _on_resources("Sub", "Subtract from rows")
 resource_scatter_mul = _on_resources("Mul", "Multiply rows")
 resource_scatter_div = _on_resources("Div", "Divide rows")
-resource_scatter_min = _on_resources("Min", "Reduce rows to the least")
-resource_scatter_max = _on_resources("Max", "Reduce rows to the greatest")
+resource_scatter_min = _on_resources("Min", "Take the minimum with rows")
+resource_scatter_max = _on_resources("Max", "Take the maximum with rows")
 
 
 def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:

@@ -78,7 +78,7 @@ def _counted(key: str) -> Callable[..., Metric]:
             update = assign_add(count, reduce_sum(each))
             return listed(apply_op("Identity", count), update, metrics_collections, updates_collections)
 
-    return named(metric, outcome.name, f"How many {outcome.name.replace('_', ' ')} there were, weighted.")
+    return named(metric, outcome.name, f"Return the weighted number of {outcome.name.replace('_', ' ')}.")
 
 
 def _as_booleans(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
@@ -114,7 +114,7 @@ def _fraction_of_positives(
             )
             return listed(value, update, metrics_collections, updates_collections)
 
-    return named(metric, name_of_function, f"{summary}; 0 before there are any.")
+    return named(metric, name_of_function, f"Return {summary}; 0 before the first of them.")
 
 
 def _fraction(right: Tensor, wrong: Tensor, name: str) -> Tensor:
@@ -123,8 +123,8 @@ def _fraction(right: Tensor, wrong: Tensor, name: str) -> Tensor:
     return apply_op("Select", is_any, apply_op("RealDiv", right, total), 0.0, name=name)
 
 
-RIGHT_OF_PREDICTED = "How many of those predicted as positive are"
-FOUND_OF_POSITIVE = "How many of the positives were predicted as such"
+RIGHT_OF_PREDICTED = "the fraction of positive predictions that are right (precision)"
+FOUND_OF_POSITIVE = "the fraction of positive labels that were predicted (recall)"
 precision = _fraction_of_positives("precision", false_positives, RIGHT_OF_PREDICTED)
 recall = _fraction_of_positives("recall", false_negatives, FOUND_OF_POSITIVE)
 
@@ -202,7 +202,7 @@ def _counted_at_thresholds(key: str) -> Callable[..., Metric]:
     return named(
         metric,
         f"{outcome.name}_at_thresholds",
-        f"How many {outcome.name.replace('_', ' ')} there were at each threshold, weighted.",
+        f"Return the weighted number of {outcome.name.replace('_', ' ')} at each threshold.",
     )
 
 
@@ -230,7 +230,7 @@ def _fraction_at_thresholds(kind: str, other: str, summary: str) -> Callable[...
             counts = _at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
             return _metric_of_counts(counts, share, metrics_collections, updates_collections)
 
-    return named(metric, f"{kind}_at_thresholds", f"{summary}, at each threshold.")
+    return named(metric, f"{kind}_at_thresholds", f"Return {summary}, at each threshold.")
 
 
 precision_at_thresholds = _fraction_at_thresholds("precision", "fp", RIGHT_OF_PREDICTED)

@@ -209,17 +209,17 @@ def _elementwise_loss(name: str, summary: str, formula: Formula) -> Callable[...
             each = formula(*_float32_pair(predictions, labels))
             return compute_weighted_loss(each, weights, inner, loss_collection, reduction)
 
-    return named(loss, name, f"{summary}, weighted and reduced: see `compute_weighted_loss`.")
+    return named(loss, name, f"Return {summary}, weighted and reduced: see `compute_weighted_loss`.")
 
 
 absolute_difference = _elementwise_loss(
     "absolute_difference",
-    "How far predictions are from labels",
+    "the absolute differences of predictions and labels",
     lambda x, y: apply_op("Abs", apply_op("Sub", x, y)),
 )
 mean_squared_error = _elementwise_loss(
     "mean_squared_error",
-    "The squares of the differences of predictions and labels",
+    "the squared differences of predictions and labels",
     lambda x, y: apply_op("SquaredDifference", x, y),
 )
 

@@ -159,11 +159,13 @@ def _mean_metric(
         each = formula(predicted, wanted)
         return mean(each, factors, metrics_collections, updates_collections, name or name_of_function)
 
-    return named(metric, name_of_function, f"The mean of {summary}.")
+    return named(metric, name_of_function, f"Return the mean of {summary}.")
 
 
 mean_absolute_error = _mean_metric(
-    "mean_absolute_error", "how far predictions are from labels", lambda x, y: apply_op("Abs", x - y)
+    "mean_absolute_error",
+    "the absolute differences of predictions and labels",
+    lambda x, y: apply_op("Abs", x - y),
 )
 mean_squared_error = _mean_metric(
     "mean_squared_error",
