@@ -74,6 +74,7 @@ DIFFERENT = {
         for kind in ("HashTable", "MutableHashTable", "DenseHashTable", "InitializableLookupTableBase")
     },
     "train.Supervisor": "waits 1 s for a model, not 30: TensorFlow's workers idle half a minute after a restart of their chief",
+    "python.client.session._DeviceAttributes": "is the class that devices have, with their NUMA node and description",
     "python.framework.meta_graph.import_scoped_meta_graph": "has a predicate of its own for a default, alike",
     "python.ops.session_ops.TensorHandle": "takes a function that deletes its tensor without waiting",
 }
