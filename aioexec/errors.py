@@ -77,11 +77,7 @@ class OpError(Exception):
     """Further data, by type URL; set for errors from, or to, another process."""
 
     def __init__(
-        self,
-        node_def: Any = None,
-        op: Any = None,
-        message: str | None = None,
-        error_code: int | None = None,
+        self, node_def: Any = None, op: Any = None, message: str | None = None, error_code: int | None = None
     ) -> None:
         if isinstance(node_def, str) and message is None:
             node_def, message = None, node_def

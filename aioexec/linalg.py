@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.array.arrays import (
-        matrix_transpose as matrix_transpose,
-        matrix_transpose as transpose,
-    )
+    from aioexec.ops.array.arrays import matrix_transpose as matrix_transpose, matrix_transpose as transpose
     from aioexec.ops.linalg.decompositions import (
         cholesky as cholesky,
         lu as lu,
@@ -19,9 +16,7 @@ if TYPE_CHECKING:
         self_adjoint_eigvals as eigvalsh,
         svd as svd,
     )
-    from aioexec.ops.linalg.einsum import (
-        einsum as einsum,
-    )
+    from aioexec.ops.linalg.einsum import einsum as einsum
     from aioexec.ops.linalg.linear_equations import (
         cholesky_solve as cholesky_solve,
         logdet as logdet,
@@ -47,19 +42,10 @@ if TYPE_CHECKING:
         matrix_logarithm as logm,
         matrix_square_root as sqrtm,
     )
-    from aioexec.ops.linalg.products import (
-        cross as cross,
-        matmul as matmul,
-    )
-    from aioexec.ops.linalg.tensordot import (
-        tensordot as tensordot,
-    )
-    from aioexec.ops.nn.nn_ops import (
-        l2_normalize as l2_normalize,
-    )
-    from aioexec.ops.reduction.norms import (
-        norm as norm,
-    )
+    from aioexec.ops.linalg.products import cross as cross, matmul as matmul
+    from aioexec.ops.linalg.tensordot import tensordot as tensordot
+    from aioexec.ops.nn.nn_ops import l2_normalize as l2_normalize
+    from aioexec.ops.reduction.norms import norm as norm
 
     __all__ = [
         "band_part",

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.array.shapes_of import (
-        invert_permutation as invert_permutation,
-    )
+    from aioexec.ops.array.shapes_of import invert_permutation as invert_permutation
     from aioexec.ops.control_flow.checks import (
         is_non_decreasing as is_non_decreasing,
         is_strictly_increasing as is_strictly_increasing,
@@ -52,19 +50,9 @@ if TYPE_CHECKING:
         logical_xor as logical_xor,
         not_equal as not_equal,
     )
-    from aioexec.ops.math.complex_numbers import (
-        angle as angle,
-        conj as conj,
-        imag as imag,
-        real as real,
-    )
-    from aioexec.ops.math.extremes import (
-        maximum as maximum,
-        minimum as minimum,
-    )
-    from aioexec.ops.math.histograms import (
-        bincount as bincount,
-    )
+    from aioexec.ops.math.complex_numbers import angle as angle, conj as conj, imag as imag, real as real
+    from aioexec.ops.math.extremes import maximum as maximum, minimum as minimum
+    from aioexec.ops.math.histograms import bincount as bincount
     from aioexec.ops.math.math_functions import (
         abs as abs,
         acos as acos,
@@ -114,23 +102,10 @@ if TYPE_CHECKING:
         polygamma as polygamma,
         zeta as zeta,
     )
-    from aioexec.ops.nn.activations import (
-        softplus as softplus,
-        softsign as softsign,
-    )
-    from aioexec.ops.nn.nn_ops import (
-        in_top_k as in_top_k,
-        l2_normalize as l2_normalize,
-        top_k as top_k,
-    )
-    from aioexec.ops.nn.softmax import (
-        log_softmax as log_softmax,
-        softmax as softmax,
-    )
-    from aioexec.ops.reduction.arg_reduction import (
-        argmax as argmax,
-        argmin as argmin,
-    )
+    from aioexec.ops.nn.activations import softplus as softplus, softsign as softsign
+    from aioexec.ops.nn.nn_ops import in_top_k as in_top_k, l2_normalize as l2_normalize, top_k as top_k
+    from aioexec.ops.nn.softmax import log_softmax as log_softmax, softmax as softmax
+    from aioexec.ops.reduction.arg_reduction import argmax as argmax, argmin as argmin
     from aioexec.ops.reduction.cumulative import (
         cumprod as cumprod,
         cumsum as cumsum,
@@ -166,8 +141,6 @@ if TYPE_CHECKING:
         reduce_variance as reduce_variance,
         zero_fraction as zero_fraction,
     )
-    from aioexec.ops.training.confusion_matrix import (
-        confusion_matrix as confusion_matrix,
-    )
+    from aioexec.ops.training.confusion_matrix import confusion_matrix as confusion_matrix
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
         depthwise_conv2d_native as depthwise_conv2d_native,
         separable_conv2d as separable_conv2d,
     )
-    from aioexec.ops.math.math_functions import (
-        sigmoid as sigmoid,
-        tanh as tanh,
-    )
+    from aioexec.ops.math.math_functions import sigmoid as sigmoid, tanh as tanh
     from aioexec.ops.nn.activations import (
         elu as elu,
         leaky_relu as leaky_relu,
@@ -63,10 +60,7 @@ if TYPE_CHECKING:
         nce_loss as nce_loss,
         sampled_softmax_loss as sampled_softmax_loss,
     )
-    from aioexec.ops.nn.softmax import (
-        log_softmax as log_softmax,
-        softmax as softmax,
-    )
+    from aioexec.ops.nn.softmax import log_softmax as log_softmax, softmax as softmax
     from aioexec.ops.normalization.functions import (
         batch_norm_with_global_normalization as batch_norm_with_global_normalization,
         batch_normalization as batch_normalization,
@@ -79,20 +73,10 @@ if TYPE_CHECKING:
         local_response_normalization as local_response_normalization,
         lrn as lrn,
     )
-    from aioexec.ops.pooling.patches import (
-        dilation2d as dilation2d,
-    )
-    from aioexec.ops.pooling.pool2d import (
-        avg_pool as avg_pool,
-        max_pool as max_pool,
-    )
-    from aioexec.ops.pooling.pool3d import (
-        avg_pool3d as avg_pool3d,
-        max_pool3d as max_pool3d,
-    )
-    from aioexec.ops.pooling.selection import (
-        max_pool_with_argmax as max_pool_with_argmax,
-    )
+    from aioexec.ops.pooling.patches import dilation2d as dilation2d
+    from aioexec.ops.pooling.pool2d import avg_pool as avg_pool, max_pool as max_pool
+    from aioexec.ops.pooling.pool3d import avg_pool3d as avg_pool3d, max_pool3d as max_pool3d
+    from aioexec.ops.pooling.selection import max_pool_with_argmax as max_pool_with_argmax
     from aioexec.ops.random.candidate_samplers import (
         all_candidate_sampler as all_candidate_sampler,
         compute_accidental_hits as compute_accidental_hits,
@@ -101,12 +85,7 @@ if TYPE_CHECKING:
         log_uniform_candidate_sampler as log_uniform_candidate_sampler,
         uniform_candidate_sampler as uniform_candidate_sampler,
     )
-    from aioexec.ops.random.random_ops import (
-        dropout as dropout,
-    )
-    from aioexec.ops.reduction.statistics import (
-        moments as moments,
-        zero_fraction as zero_fraction,
-    )
+    from aioexec.ops.random.random_ops import dropout as dropout
+    from aioexec.ops.reduction.statistics import moments as moments, zero_fraction as zero_fraction
 else:
     __getattr__, __dir__ = public_names(__name__)

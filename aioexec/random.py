@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.random.distributions import (
-        random_gamma as gamma,
-        random_poisson as poisson,
-    )
+    from aioexec.ops.random.distributions import random_gamma as gamma, random_poisson as poisson
     from aioexec.ops.random.random_ops import (
         categorical as categorical,
         multinomial as multinomial,

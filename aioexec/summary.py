@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aioexec.observability.summary_writer import (
-    FileWriter as FileWriter,
-)
+from aioexec.observability.summary_writer import FileWriter as FileWriter
 from aioexec.ops.io.plugin_assets import (
     PluginAsset as PluginAsset,
     get_all_plugin_assets as get_all_plugin_assets,
@@ -23,9 +21,7 @@ from aioexec.ops.io.summary_functions import (
     tensor_summary as tensor_summary,
     text as text,
 )
-from aioexec.train.hooks.file_writer_cache import (
-    FileWriterCache as FileWriterCache,
-)
+from aioexec.train.hooks.file_writer_cache import FileWriterCache as FileWriterCache
 
 _PROTOS: Final = frozenset(
     {"Event", "SessionLog", "Summary", "SummaryDescription", "SummaryMetadata", "TaggedRunMetadata"}

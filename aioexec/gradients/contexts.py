@@ -15,20 +15,9 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from aioexec.gradients.places import (
-    Frame,
-    Place,
-    Places,
-    is_constant_enter,
-    is_loop_switch,
-    origin,
-)
+from aioexec.gradients.places import Frame, Place, Places, is_constant_enter, is_loop_switch, origin
 from aioexec.gradients.saved_values import ForwardLoop, element_shape
-from aioexec.graph.control_flow import (
-    CondContext,
-    ControlFlowContext,
-    WhileContext,
-)
+from aioexec.graph.control_flow import CondContext, ControlFlowContext, WhileContext
 from aioexec.graph.convert import constant
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import BaseGraph, Operation, Tensor

@@ -83,11 +83,7 @@ def _reshape(array: np.ndarray[Any, Any], shape: Any, verify_shape: bool) -> np.
 
 
 def convert_to_tensor(
-    value: Any,
-    dtype: Any = None,
-    name: str | None = None,
-    preferred_dtype: Any = None,
-    as_ref: bool = False,
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, as_ref: bool = False
 ) -> Tensor:
     """Convert `value` to a tensor: registered types by their conversion, Python and NumPy values to constants.
 

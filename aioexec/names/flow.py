@@ -1,10 +1,7 @@
 """Control flow, lists of tensors, Python functions in graphs."""
 
 from aioexec.ops.containers.tensor_array_class import TensorArray as TensorArray
-from aioexec.ops.control_flow.case import (
-    case as case,
-    switch_case as switch_case,
-)
+from aioexec.ops.control_flow.case import case as case, switch_case as switch_case
 from aioexec.ops.control_flow.checks import (
     assert_equal as assert_equal,
     assert_greater as assert_greater,
@@ -28,30 +25,14 @@ from aioexec.ops.control_flow.checks import (
     is_non_decreasing as is_non_decreasing,
     is_strictly_increasing as is_strictly_increasing,
 )
-from aioexec.ops.control_flow.cond import (
-    cond as cond,
-)
+from aioexec.ops.control_flow.cond import cond as cond
 from aioexec.ops.control_flow.dependencies import (
     group as group,
     no_op as no_op,
     with_dependencies as with_dependencies,
 )
-from aioexec.ops.control_flow.printing import (
-    Assert as Assert,
-    Print as Print,
-)
-from aioexec.ops.control_flow.smart_cond import (
-    smart_cond as smart_cond,
-)
-from aioexec.ops.control_flow.while_loop import (
-    while_loop as while_loop,
-)
-from aioexec.ops.functions.map_and_scan import (
-    foldl as foldl,
-    foldr as foldr,
-    map_fn as map_fn,
-    scan as scan,
-)
-from aioexec.ops.functions.python import (
-    py_func as py_func,
-)
+from aioexec.ops.control_flow.printing import Assert as Assert, Print as Print
+from aioexec.ops.control_flow.smart_cond import smart_cond as smart_cond
+from aioexec.ops.control_flow.while_loop import while_loop as while_loop
+from aioexec.ops.functions.map_and_scan import foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan
+from aioexec.ops.functions.python import py_func as py_func

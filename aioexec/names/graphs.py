@@ -34,9 +34,7 @@ from aioexec.gradients.aggregation import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
 )
-from aioexec.gradients.backprop import (
-    gradients as gradients,
-)
+from aioexec.gradients.backprop import gradients as gradients
 from aioexec.gradients.hessian import hessians as hessians
 from aioexec.gradients.registration import (
     NoGradient as NoGradient,

@@ -94,9 +94,7 @@ from aioexec.ops.state.session_handles import (
     get_session_handle as get_session_handle,
     get_session_tensor as get_session_tensor,
 )
-from aioexec.ops.state.template import (
-    make_template as make_template,
-)
+from aioexec.ops.state.template import make_template as make_template
 from aioexec.ops.state.variable import (
     Variable as Variable,
     disable_resource_variables as disable_resource_variables,
@@ -116,6 +114,4 @@ from aioexec.ops.state.variable_scope import (
     no_regularizer as no_regularizer,
     variable_scope as variable_scope,
 )
-from aioexec.ops.state.variable_store import (
-    AUTO_REUSE as AUTO_REUSE,
-)
+from aioexec.ops.state.variable_store import AUTO_REUSE as AUTO_REUSE

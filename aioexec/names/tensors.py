@@ -9,9 +9,7 @@ from aioexec.ops.array.arrays import (
     tile as tile,
     transpose as transpose,
 )
-from aioexec.ops.array.bitcast import (
-    bitcast as bitcast,
-)
+from aioexec.ops.array.bitcast import bitcast as bitcast
 from aioexec.ops.array.filling import (
     fill as fill,
     lin_space as lin_space,
@@ -37,9 +35,7 @@ from aioexec.ops.array.identity import (
     prevent_gradient as prevent_gradient,
     stop_gradient as stop_gradient,
 )
-from aioexec.ops.array.inplace import (
-    parallel_stack as parallel_stack,
-)
+from aioexec.ops.array.inplace import parallel_stack as parallel_stack
 from aioexec.ops.array.joining import (
     concat as concat,
     meshgrid as meshgrid,
@@ -47,25 +43,15 @@ from aioexec.ops.array.joining import (
     stack as stack,
     unstack as unstack,
 )
-from aioexec.ops.array.ordering import (
-    reverse_sequence as reverse_sequence,
-    roll as roll,
-)
-from aioexec.ops.array.padding import (
-    pad as pad,
-)
+from aioexec.ops.array.ordering import reverse_sequence as reverse_sequence, roll as roll
+from aioexec.ops.array.padding import pad as pad
 from aioexec.ops.array.partitioning import (
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
 )
 from aioexec.ops.array.reverse import reverse as reverse, reverse_v2 as reverse_v2
-from aioexec.ops.array.searching import (
-    searchsorted as searchsorted,
-    unravel_index as unravel_index,
-)
-from aioexec.ops.array.set_difference import (
-    setdiff1d as setdiff1d,
-)
+from aioexec.ops.array.searching import searchsorted as searchsorted, unravel_index as unravel_index
+from aioexec.ops.array.set_difference import setdiff1d as setdiff1d
 from aioexec.ops.array.shapes_of import (
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,
@@ -75,9 +61,7 @@ from aioexec.ops.array.shapes_of import (
     shape_n as shape_n,
     size as size,
 )
-from aioexec.ops.array.slicing import (
-    strided_slice as strided_slice,
-)
+from aioexec.ops.array.slicing import strided_slice as strided_slice
 from aioexec.ops.array.space_and_batch import (
     batch_to_space as batch_to_space,
     batch_to_space_nd as batch_to_space_nd,
@@ -86,19 +70,13 @@ from aioexec.ops.array.space_and_batch import (
     space_to_batch_nd as space_to_batch_nd,
     space_to_depth as space_to_depth,
 )
-from aioexec.ops.array.unique import (
-    unique as unique,
-    unique_with_counts as unique_with_counts,
-)
+from aioexec.ops.array.unique import unique as unique, unique_with_counts as unique_with_counts
 from aioexec.ops.control_flow.numerics import (
     add_check_numerics_ops as add_check_numerics_ops,
     check_numerics as check_numerics,
     verify_tensor_all_finite as verify_tensor_all_finite,
 )
-from aioexec.ops.io.decoding import (
-    decode_csv as decode_csv,
-    decode_raw as decode_raw,
-)
+from aioexec.ops.io.decoding import decode_csv as decode_csv, decode_raw as decode_raw
 from aioexec.ops.io.example_functions import (
     FixedLenFeature as FixedLenFeature,
     FixedLenSequenceFeature as FixedLenSequenceFeature,
@@ -106,10 +84,7 @@ from aioexec.ops.io.example_functions import (
     parse_example as parse_example,
     parse_single_example as parse_single_example,
 )
-from aioexec.ops.io.tensor_protos import (
-    parse_tensor as parse_tensor,
-    serialize_tensor as serialize_tensor,
-)
+from aioexec.ops.io.tensor_protos import parse_tensor as parse_tensor, serialize_tensor as serialize_tensor
 from aioexec.ops.linalg.decompositions import (
     cholesky as cholesky,
     qr as qr,
@@ -117,9 +92,7 @@ from aioexec.ops.linalg.decompositions import (
     self_adjoint_eigvals as self_adjoint_eigvals,
     svd as svd,
 )
-from aioexec.ops.linalg.einsum import (
-    einsum as einsum,
-)
+from aioexec.ops.linalg.einsum import einsum as einsum
 from aioexec.ops.linalg.linear_equations import (
     cholesky_solve as cholesky_solve,
     matrix_determinant as matrix_determinant,
@@ -138,16 +111,9 @@ from aioexec.ops.linalg.matrix_diagonals import (
     matrix_set_diag as matrix_set_diag,
     trace as trace,
 )
-from aioexec.ops.linalg.matrix_functions import (
-    matrix_square_root as matrix_square_root,
-)
-from aioexec.ops.linalg.products import (
-    cross as cross,
-    matmul as matmul,
-)
-from aioexec.ops.linalg.tensordot import (
-    tensordot as tensordot,
-)
+from aioexec.ops.linalg.matrix_functions import matrix_square_root as matrix_square_root
+from aioexec.ops.linalg.products import cross as cross, matmul as matmul
+from aioexec.ops.linalg.tensordot import tensordot as tensordot
 from aioexec.ops.math.arithmetic import (
     accumulate_n as accumulate_n,
     add as add,
@@ -168,10 +134,7 @@ from aioexec.ops.math.arithmetic import (
     truncatediv as truncatediv,
     truncatemod as truncatemod,
 )
-from aioexec.ops.math.binary_functions import (
-    atan2 as atan2,
-    div_no_nan as div_no_nan,
-)
+from aioexec.ops.math.binary_functions import atan2 as atan2, div_no_nan as div_no_nan
 from aioexec.ops.math.cast import (
     cast as cast,
     saturate_cast as saturate_cast,
@@ -207,11 +170,7 @@ from aioexec.ops.math.complex_numbers import (
     imag as imag,
     real as real,
 )
-from aioexec.ops.math.extremes import (
-    clip_by_value as clip_by_value,
-    maximum as maximum,
-    minimum as minimum,
-)
+from aioexec.ops.math.extremes import clip_by_value as clip_by_value, maximum as maximum, minimum as minimum
 from aioexec.ops.math.fourier import (
     fft as fft,
     fft2d as fft2d,
@@ -220,10 +179,7 @@ from aioexec.ops.math.fourier import (
     ifft2d as ifft2d,
     ifft3d as ifft3d,
 )
-from aioexec.ops.math.histograms import (
-    bincount as bincount,
-    histogram_fixed_width as histogram_fixed_width,
-)
+from aioexec.ops.math.histograms import bincount as bincount, histogram_fixed_width as histogram_fixed_width
 from aioexec.ops.math.math_functions import (
     abs as abs,
     acos as acos,
@@ -272,10 +228,7 @@ from aioexec.ops.nn.fake_quantization import (
     fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
-from aioexec.ops.random.distributions import (
-    random_gamma as random_gamma,
-    random_poisson as random_poisson,
-)
+from aioexec.ops.random.distributions import random_gamma as random_gamma, random_poisson as random_poisson
 from aioexec.ops.random.random_ops import (
     get_seed as get_seed,
     multinomial as multinomial,
@@ -285,14 +238,8 @@ from aioexec.ops.random.random_ops import (
     set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
-from aioexec.ops.reduction.arg_reduction import (
-    argmax as argmax,
-    argmin as argmin,
-)
-from aioexec.ops.reduction.cumulative import (
-    cumprod as cumprod,
-    cumsum as cumsum,
-)
+from aioexec.ops.reduction.arg_reduction import argmax as argmax, argmin as argmin
+from aioexec.ops.reduction.cumulative import cumprod as cumprod, cumsum as cumsum
 from aioexec.ops.reduction.norms import (
     clip_by_average_norm as clip_by_average_norm,
     clip_by_global_norm as clip_by_global_norm,
@@ -352,15 +299,9 @@ from aioexec.ops.sparse.segments import (
     sparse_segment_sqrt_n as sparse_segment_sqrt_n,
     sparse_segment_sum as sparse_segment_sum,
 )
-from aioexec.ops.state.counting import (
-    count_up_to as count_up_to,
-)
-from aioexec.ops.strings.edit_distance import (
-    edit_distance as edit_distance,
-)
-from aioexec.ops.strings.formats import (
-    print as print,
-)
+from aioexec.ops.state.counting import count_up_to as count_up_to
+from aioexec.ops.strings.edit_distance import edit_distance as edit_distance
+from aioexec.ops.strings.formats import print as print
 from aioexec.ops.strings.functions import (
     decode_base64 as decode_base64,
     encode_base64 as encode_base64,
@@ -376,9 +317,5 @@ from aioexec.ops.strings.numbers import (
     string_to_hash_bucket_strong as string_to_hash_bucket_strong,
     string_to_number as string_to_number,
 )
-from aioexec.ops.strings.regular_expressions import (
-    regex_replace as regex_replace,
-)
-from aioexec.ops.training.confusion_matrix import (
-    confusion_matrix as confusion_matrix,
-)
+from aioexec.ops.strings.regular_expressions import regex_replace as regex_replace
+from aioexec.ops.training.confusion_matrix import confusion_matrix as confusion_matrix

@@ -12,11 +12,7 @@ from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.graph.attr_values import write_attr
 from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.io.function_def_export import export_library
-from aioexec.graph.io.graphdef_export import (
-    GRAPH_DEF_VERSION,
-    GRAPH_DEF_VERSION_MIN_CONSUMER,
-    node_def,
-)
+from aioexec.graph.io.graphdef_export import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER, node_def
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation
 from aioexec.planning.subgraph import Edge, Node, Subgraph

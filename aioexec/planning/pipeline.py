@@ -19,14 +19,7 @@ from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
 from aioexec.planning.control_flow.structure import structured
 from aioexec.planning.items import cut_items
 from aioexec.planning.partition import joined, partition
-from aioexec.planning.passes import (
-    DEFAULTS,
-    Dump,
-    Grouping,
-    OptimizerOptions,
-    optimises,
-    optimization_passes,
-)
+from aioexec.planning.passes import DEFAULTS, Dump, Grouping, OptimizerOptions, optimises, optimization_passes
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
 from aioexec.planning.plan import Partition, Plan, RemotePartition, assemble
 from aioexec.planning.prune import prune

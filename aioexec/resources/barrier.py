@@ -184,9 +184,7 @@ class Barrier(BlockingResource):
             if available < max(count, 1):
                 raise self._insufficient(count, available)
         request = WaitUntil(
-            lambda: self.ready_size >= count or self.is_finished,
-            lambda: self._take(count),
-            self.give_back,
+            lambda: self.ready_size >= count or self.is_finished, lambda: self._take(count), self.give_back
         )
         served: list[Entry] | Attempt = self._submit(self._takers, request)
         return served

@@ -65,10 +65,7 @@ class WaitUntil(Attempt):
     __slots__ = ("_act", "_undo", "is_ready")
 
     def __init__(
-        self,
-        is_ready: Callable[[], bool],
-        act: Callable[[], Any],
-        undo: Callable[[Any], None] | None = None,
+        self, is_ready: Callable[[], bool], act: Callable[[], Any], undo: Callable[[Any], None] | None = None
     ) -> None:
         super().__init__()
         self.is_ready = is_ready

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.threads.workers import Job
-from aioexec.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-)
+from aioexec.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph

@@ -42,11 +42,7 @@ class FetchMapper:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        fetches: Any,
-        wrap_handle: WrapHandle | None = None,
-        fed: Collection[Tensor] = (),
+        self, graph: Graph, fetches: Any, wrap_handle: WrapHandle | None = None, fed: Collection[Tensor] = ()
     ) -> None:
         self._graph = graph
         self._wrap_handle = wrap_handle

@@ -167,12 +167,7 @@ class SessionRuntime:
         return RunByName(signature)
 
     async def run_step(
-        self,
-        executor: Any,
-        feeds: Sequence[Any],
-        options: StepOptions,
-        metadata: Any,
-        scope: StepScope,
+        self, executor: Any, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
     ) -> list[Any]:
         """Run a step of an executor of this runtime."""
         assert isinstance(executor, RunByName)

@@ -35,13 +35,7 @@ from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
 from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
-from aioexec.sessions.fetches import (
-    Build,
-    FetchMapper,
-    WrapHandle,
-    remembered_by,
-    structure_key,
-)
+from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, remembered_by, structure_key
 from aioexec.sessions.lifecycle import State, closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.partial_runs.parts import PartsCache

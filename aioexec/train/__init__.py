@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from aioexec.train.checkpoints.meta_graphs import export_meta_graph as export_meta_graph
     from aioexec.train.checkpoints.saver import Saver as Saver
     from aioexec.train.checkpoints.waiting import checkpoints_iterator as checkpoints_iterator
-    from aioexec.train.checkpoints.warm_starting import (
-        VocabInfo as VocabInfo,
-        warm_start as warm_start,
-    )
+    from aioexec.train.checkpoints.warm_starting import VocabInfo as VocabInfo, warm_start as warm_start
     from aioexec.train.coordination.coordinator import Coordinator as Coordinator
     from aioexec.train.coordination.looper import LooperThread as LooperThread
     from aioexec.train.device_setter import (
@@ -57,10 +54,7 @@ if TYPE_CHECKING:
         get_or_create_global_step as get_or_create_global_step,
         global_step as global_step,
     )
-    from aioexec.train.hooks.feed_hooks import (
-        FeedFnHook as FeedFnHook,
-        FinalOpsHook as FinalOpsHook,
-    )
+    from aioexec.train.hooks.feed_hooks import FeedFnHook as FeedFnHook, FinalOpsHook as FinalOpsHook
     from aioexec.train.hooks.logging_hooks import (
         LoggingTensorHook as LoggingTensorHook,
         StepCounterHook as StepCounterHook,

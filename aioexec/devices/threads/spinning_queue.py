@@ -12,14 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from aioexec.devices.threads.spinning import (
-    ENTRIES,
-    HEADER,
-    PLACE_WORDS,
-    PLACES,
-    SPIN_TIMEOUT_NS,
-    SPINNERS,
-)
+from aioexec.devices.threads.spinning import ENTRIES, HEADER, PLACE_WORDS, PLACES, SPIN_TIMEOUT_NS, SPINNERS
 
 Entry = TypeVar("Entry")
 

@@ -127,9 +127,7 @@ class GrpcSession(SessionRuntime):
 
     def _extension(self, graph_def: Any) -> ExtendSessionRequest:
         return ExtendSessionRequest(
-            session_handle=self._handle,
-            graph_def=graph_def,
-            current_graph_version=self._graph_version,
+            session_handle=self._handle, graph_def=graph_def, current_graph_version=self._graph_version
         )
 
     async def _create(self, message: CreateSessionRequest) -> None:
@@ -242,9 +240,7 @@ class GrpcSession(SessionRuntime):
             try:
                 await self._ready()
                 request = self._request(
-                    [name for name, _ in feeds],
-                    [canonical(name) for name in output_names],
-                    target_names,
+                    [name for name, _ in feeds], [canonical(name) for name in output_names], target_names
                 )
                 values = await request.converted(feeds, self.convert)
                 number = self._master.new_request_id()

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aioexec.errors import (
-    GraphTypeError,
-    GraphValueError,
-    InternalError,
-    InvalidArgumentError,
-)
+from aioexec.errors import GraphTypeError, GraphValueError, InternalError, InvalidArgumentError
 from aioexec.sessions.options import own_message
 
 MOST_TASKS = 1 << 20

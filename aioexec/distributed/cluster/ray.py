@@ -130,10 +130,7 @@ class RayCluster:
     """
 
     def __init__(
-        self,
-        jobs: Mapping[str, int],
-        tasks: Mapping[str, TaskOptions] | None = None,
-        strategy: str = "PACK",
+        self, jobs: Mapping[str, int], tasks: Mapping[str, TaskOptions] | None = None, strategy: str = "PACK"
     ) -> None:
         unknown = sorted(set(tasks or ()) - set(jobs))
         if unknown or not jobs or any(count < 1 for count in jobs.values()):

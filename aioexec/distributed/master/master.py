@@ -262,11 +262,7 @@ class Master:
         return self._ran(session, message, list(zip(feeds, request.tensors, strict=True)), fetches)
 
     async def _ran(
-        self,
-        session: MasterSession,
-        message: Any,
-        feeds: Sequence[tuple[str, Any]],
-        fetches: Sequence[str],
+        self, session: MasterSession, message: Any, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
     ) -> Payload:
         targets, metadata = (
             tuple(message.target),

@@ -15,12 +15,7 @@ from weakref import WeakKeyDictionary
 
 from aioexec.distributed.transport.status import error_from, message_of
 from aioexec.distributed.transport.transport import Call, Channel, Handlers, Listener, Payload
-from aioexec.errors import (
-    DeadlineExceededError,
-    UnavailableError,
-    UnimplementedError,
-    from_exception,
-)
+from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError, from_exception
 
 PeerGone = Callable[[str], None]
 

@@ -209,10 +209,7 @@ def _tensor_chunks(tensor: Any) -> list[Chunk]:
 def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """The bytes of a TensorProto before the length of its content."""
     dims = [TensorShapeProto.Dim(size=size) for size in shape]
-    head = TensorProto(
-        dtype=as_dtype(dtype).as_datatype_enum,
-        tensor_shape=TensorShapeProto(dim=dims),
-    )
+    head = TensorProto(dtype=as_dtype(dtype).as_datatype_enum, tensor_shape=TensorShapeProto(dim=dims))
     return head.SerializeToString() + _key(TensorProto.TENSOR_CONTENT_FIELD_NUMBER)
 
 

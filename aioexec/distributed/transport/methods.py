@@ -67,10 +67,7 @@ _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
         "Logging": (),
         "Tracing": (),
     },
-    PEER: {
-        "Hello": (),
-        "Push": (),
-    },
+    PEER: {"Hello": (), "Push": ()},
 }
 
 METHODS: dict[str, Method] = {

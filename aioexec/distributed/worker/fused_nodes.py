@@ -48,7 +48,7 @@ _FOLLOWING = {
 }
 _UNARY = _same("T")
 _CONSTANT_ATTRS = {
-    "FusedBatchNormV3": {"U": AttrValue(type=DataType.DT_FLOAT), "is_training": AttrValue(b=False)},
+    "FusedBatchNormV3": {"U": AttrValue(type=DataType.DT_FLOAT), "is_training": AttrValue(b=False)}
 }
 
 

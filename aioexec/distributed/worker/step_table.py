@@ -69,10 +69,7 @@ class StepTable:
     """
 
     def __init__(
-        self,
-        new_rendezvous: NewRendezvous,
-        most_steps: int = MOST_STEPS,
-        idle_seconds: float = IDLE_SECONDS,
+        self, new_rendezvous: NewRendezvous, most_steps: int = MOST_STEPS, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         self._new_rendezvous = new_rendezvous
         self._most_steps = most_steps

@@ -37,13 +37,7 @@ from aioexec.distributed.worker.transfer_log import TransferLog
 from aioexec.distributed.worker.transfers import RECV_TENSOR, Transfers
 from aioexec.distributed.worker.worker_cache import WorkerCache
 from aioexec.distributed.worker.worker_session import Peers, WorkerSession, isolated_devices, session_options
-from aioexec.errors import (
-    AbortedError,
-    InvalidArgumentError,
-    OpError,
-    UnimplementedError,
-    from_exception,
-)
+from aioexec.errors import AbortedError, InvalidArgumentError, OpError, UnimplementedError, from_exception
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import ParsedKey, parse_key
 from aioexec.in_thread import in_thread

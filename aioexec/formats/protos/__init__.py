@@ -44,9 +44,7 @@ from aioexec.formats.protos.config_pb2 import (
     ThreadPoolOptionProto,
     VerifierConfig,
 )
-from aioexec.formats.protos.error_codes_pb2 import (
-    Code,
-)
+from aioexec.formats.protos.error_codes_pb2 import Code
 from aioexec.formats.protos.graph_pb2 import (
     AttrValue,
     FullTypeDef,
@@ -81,12 +79,7 @@ from aioexec.formats.protos.meta_graph_pb2 import (
     VariableSynchronization,
     WhileContextDef,
 )
-from aioexec.formats.protos.peer_pb2 import (
-    HelloRequest,
-    HelloResponse,
-    PushRequest,
-    PushResponse,
-)
+from aioexec.formats.protos.peer_pb2 import HelloRequest, HelloResponse, PushRequest, PushResponse
 from aioexec.formats.protos.service_pb2 import (
     CleanupAllRequest,
     CleanupAllResponse,

@@ -13,13 +13,7 @@ from typing import Any
 
 from aioexec.dtypes import as_dtype
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.formats.protos import (
-    AttrValue,
-    FunctionDef,
-    GraphDef,
-    NodeDef,
-    OpDef as OpDefProto,
-)
+from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NodeDef, OpDef as OpDefProto
 from aioexec.graph.attr_values import read_attr, read_private_attr, write_attr
 from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.func_graph import FuncGraph

@@ -401,11 +401,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 
 def split(
-    value: Any,
-    num_or_size_splits: Any,
-    axis: Any = 0,
-    num: int | None = None,
-    name: str = "split",
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
     """Split a tensor along a dimension into that many equal parts, or into parts of the given sizes.
 

@@ -214,10 +214,7 @@ _state(_rows(300), "RandomShuffle")
 _state(_rows(1000, 1), "SplitV")
 for _each, _names in (
     (100, "Unique UniqueWithCounts"),
-    (
-        100,
-        "HistogramSummary Erf Erfc",
-    ),
+    (100, "HistogramSummary Erf Erfc"),
     (150, "Pow ListDiff RGBToHSV HSVToRGB NthElement SparseReduceMax SparseReduceMaxSparse"),
     (
         150,
@@ -228,10 +225,7 @@ for _each, _names in (
         "BroadcastGradientArgs BroadcastArgs SparseAddGrad SparseSliceGrad SparseSoftmax SparseReorder SparseSplit",
     ),
     (300, "SparseSparseMaximum SparseSparseMinimum"),
-    (
-        1000,
-        "DenseBincount",
-    ),
+    (1000, "DenseBincount"),
     (450, "UniqueV2 UniqueWithCountsV2"),
     (150, "ConcatOffset StringFormat"),
 ):

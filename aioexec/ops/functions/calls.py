@@ -14,11 +14,7 @@ from aioexec.shapes import Dims
 
 
 def checked_body(
-    op: Operation,
-    attr: str,
-    called: NameAttrList,
-    inputs: Sequence[Tensor],
-    outputs: Sequence[Tensor] | None,
+    op: Operation, attr: str, called: NameAttrList, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None
 ) -> FuncGraph:
     """Return the body of the function `called`, which an attribute of an operation names, after checking its signature.
 

@@ -184,11 +184,7 @@ for _name, _flags in (("PyFunc", " {stateful}"), ("PyFuncStateless", "")):
 
 
 def py_func(
-    func: Callable[..., Any],
-    inp: Sequence[Any],
-    Tout: Any,
-    stateful: bool = True,
-    name: str | None = None,
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Add a node that calls `func` with the values of `inp`: arrays, NumPy scalars or bytes.
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.observability.plugin_assets import (
-    PluginAsset as PluginAsset,
-    all_plugin_assets,
-    plugin_asset_of,
-)
+from aioexec.observability.plugin_assets import PluginAsset as PluginAsset, all_plugin_assets, plugin_asset_of
 
 Asset = TypeVar("Asset", bound=PluginAsset)
 

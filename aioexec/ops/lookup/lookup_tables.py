@@ -117,10 +117,7 @@ class _Table(LookupInterface):
             graph.colocate_with(handle.op),
         ):
             keys, values = apply_tuple_op(
-                "LookupTableExportV2",
-                handle,
-                Tkeys=self._key_dtype,
-                Tvalues=self._value_dtype,
+                "LookupTableExportV2", handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype
             )
         keys.set_shape((None, *([None] * self._key_rank)))
         if self._default_value.dims is not None:
@@ -134,11 +131,7 @@ class _Table(LookupInterface):
         tensor, result_of = as_keys(keys, self._key_dtype)
         self._check_keys(tensor)
         values = apply_op(
-            "LookupTableFindV2",
-            self._resource_handle,
-            tensor,
-            default,
-            name=name or f"{self._name}_Lookup",
+            "LookupTableFindV2", self._resource_handle, tensor, default, name=name or f"{self._name}_Lookup"
         )
         if self._default_value.dims is not None and tensor.dims is not None and not self._key_rank:
             values.set_shape((*tensor.dims, *self._default_value.dims))

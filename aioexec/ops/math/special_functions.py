@@ -18,15 +18,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Compute, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.ops.common.elementwise import (
-    Array,
-    Gradient,
-    binary,
-    function_of,
-    op_scope,
-    reduced,
-    unary,
-)
+from aioexec.ops.common.elementwise import Array, Gradient, binary, function_of, op_scope, reduced, unary
 from aioexec.shapes import Dims
 
 REAL = "bfloat16|half|float|double"

@@ -20,13 +20,7 @@ LEAST_EPSILON = 1.001e-5
 
 
 def batch_normalization(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    offset: Any,
-    scale: Any,
-    variance_epsilon: Any,
-    name: str | None = None,
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
     """Return (x - mean) / sqrt(variance + variance_epsilon) * scale + offset, broadcast; scale and offset may be None."""
     with op_scope(name, "batchnorm", x, mean, variance, scale, offset):

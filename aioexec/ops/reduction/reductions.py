@@ -396,8 +396,7 @@ reduce_sum = _reduction(
     "Sum over `axis` (an int, a list, a tensor; None: all); with `keepdims`, reduced dimensions are kept as 1",
 )
 reduce_mean = _reduction(
-    "Mean",
-    "Return the mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero",
+    "Mean", "Return the mean over `axis`, as `reduce_sum`; of integers, the quotient truncated towards zero"
 )
 reduce_prod = _reduction("Prod", "Return the product over `axis`, as `reduce_sum`")
 reduce_max = _reduction(

@@ -287,9 +287,7 @@ for _kind, _reduction in REDUCTIONS.items():
 register(
     "SegmentMean(data:T, segment_ids:Tindices) -> (output:T) [T:type@6; Tindices:type{int32|int64}]",
     shape=_sorted_shape,
-    kernel=plain(
-        _data_in_float32(lambda data, ids: _mean_rows(data, ids, _sorted_rows(data, ids))),
-    ),
+    kernel=plain(_data_in_float32(lambda data, ids: _mean_rows(data, ids, _sorted_rows(data, ids)))),
     gradient=_mean_gradient,
     dynamic_shape=True,
 )

@@ -15,12 +15,7 @@ from aioexec.graph.kernels.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.common.elementwise import Array, room_for, shown
-from aioexec.ops.sparse.tensors import (
-    check_inside,
-    checked_parts,
-    order_of,
-    parts_of,
-)
+from aioexec.ops.sparse.tensors import check_inside, checked_parts, order_of, parts_of
 from aioexec.shapes import Dims
 
 # A sparse matrix times a dense one

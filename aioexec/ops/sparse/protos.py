@@ -42,9 +42,7 @@ def _written(value: Array, dtype: DType) -> bytes:
 
     content = _string_content(value) if dtype is dt.string else np.ascontiguousarray(value).tobytes()
     proto = TensorProto(
-        dtype=dtype.as_datatype_enum,
-        tensor_shape=shape_to_proto(value.shape),
-        tensor_content=content,
+        dtype=dtype.as_datatype_enum, tensor_shape=shape_to_proto(value.shape), tensor_content=content
     )
     return proto.SerializeToString(deterministic=True)
 

@@ -56,12 +56,7 @@ class PartitionedVariable(Operators[Tensor]):
     """
 
     def __init__(
-        self,
-        name: str,
-        shape: Any,
-        dtype: Any,
-        variable_list: Sequence[Variable],
-        partitions: Sequence[int],
+        self, name: str, shape: Any, dtype: Any, variable_list: Sequence[Variable], partitions: Sequence[int]
     ) -> None:
         if not isinstance(variable_list, list | tuple):
             raise GraphTypeError(f"variable_list is not a list or tuple: {variable_list!r}")

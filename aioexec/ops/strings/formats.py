@@ -86,11 +86,7 @@ register(
 
 _FILE: Final = "file://"
 _STREAMS: Final = ("stdout", "stderr")
-_LEVELS: Final = {
-    "log(info)": logging.INFO,
-    "log(warning)": logging.WARNING,
-    "log(error)": logging.ERROR,
-}
+_LEVELS: Final = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error)": logging.ERROR}
 
 
 def _print_kernel(context: KernelContext) -> Compute:

@@ -33,11 +33,7 @@ def optimizer(
     update(signature, numpy=numpy, native=native, dtypes=dtypes, limits=limits, references=references)
     if sparse:
         sparse_update(
-            signature,
-            numpy=numpy,
-            loop=loop,
-            limits=sparse_limits or limits,
-            references=references,
+            signature, numpy=numpy, loop=loop, limits=sparse_limits or limits, references=references
         )
 
 

@@ -21,13 +21,7 @@ from aioexec.planning.fusion.bodies import is_plain
 from aioexec.planning.fusion.groups import Group, fused, group_of, joined
 from aioexec.planning.fusion.lifetimes import Move, kept, update_live_ranges, without_unused
 from aioexec.planning.layout.buffers import Buffer
-from aioexec.planning.layout.pending import (
-    Pending,
-    PendingOperand,
-    PendingRow,
-    labels,
-    touched,
-)
+from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
 
 if TYPE_CHECKING:
     from aioexec.planning.layout.item import Layout

@@ -37,11 +37,7 @@ class LayoutState(ABC):
     """
 
     def __init__(
-        self,
-        item: Item,
-        values: tuple[Any, ...],
-        inputs: Mapping[int, Spec],
-        refused: Container[Kernel],
+        self, item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel]
     ) -> None:
         self.refused = refused
         self.slabs: list[Slab] = []

@@ -37,12 +37,7 @@ class SaveSpec:
     """
 
     def __init__(
-        self,
-        tensor: Any,
-        slice_spec: str,
-        name: str,
-        dtype: Any = None,
-        device: str | None = None,
+        self, tensor: Any, slice_spec: str, name: str, dtype: Any = None, device: str | None = None
     ) -> None:
         if callable(tensor) and (dtype is None or device is None):
             raise GraphValueError(

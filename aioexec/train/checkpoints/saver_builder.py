@@ -65,11 +65,7 @@ class BaseSaverBuilder:
         return apply_no_output_op(op_type, filename_tensor, names, slices, tensors, name=name)
 
     def bulk_restore(
-        self,
-        filename_tensor: Tensor,
-        saveables: Saveables,
-        preferred_shard: int,
-        restore_sequentially: bool,
+        self, filename_tensor: Tensor, saveables: Saveables, preferred_shard: int, restore_sequentially: bool
     ) -> list[Tensor]:
         """The tensors of all saveables, read from a checkpoint."""
         tensors: list[Tensor] = []
@@ -210,11 +206,7 @@ class BulkSaverBuilder(BaseSaverBuilder):
     """Restores all tensors by one node, which reads each file once."""
 
     def bulk_restore(
-        self,
-        filename_tensor: Tensor,
-        saveables: Saveables,
-        preferred_shard: int,
-        restore_sequentially: bool,
+        self, filename_tensor: Tensor, saveables: Saveables, preferred_shard: int, restore_sequentially: bool
     ) -> list[Tensor]:
         with get_default_graph().device("cpu:0"):
             return _restore_node(filename_tensor, [spec for saveable in saveables for spec in saveable.specs])
@@ -234,10 +226,7 @@ def _temporary(prefix: Tensor) -> Tensor:
     """The path of the parts of a sharded checkpoint until they are moved into place."""
     is_bucket = apply_op("StaticRegexFullMatch", prefix, pattern="^s3://.*")
     suffix = apply_op(
-        "Select",
-        is_bucket,
-        convert_to_tensor(".part"),
-        convert_to_tensor(os.path.normpath("_temp/part")),
+        "Select", is_bucket, convert_to_tensor(".part"), convert_to_tensor(os.path.normpath("_temp/part"))
     )
     return apply_op("StringJoin", [prefix, suffix])
 

@@ -344,9 +344,7 @@ class Supervisor:
         self.coord.request_stop()
         try:
             await self.coord.join(
-                threads,
-                stop_grace_period_secs=self._stop_grace_secs,
-                ignore_live_threads=ignore_live_threads,
+                threads, stop_grace_period_secs=self._stop_grace_secs, ignore_live_threads=ignore_live_threads
             )
         except asyncio.CancelledError:
             with contextlib.suppress(Exception):  # the caller gets the cancellation

@@ -79,9 +79,7 @@ class AnsweringConnection(Connection):
         super().__init__(
             peer,
             Reader(
-                limits.message_bytes,
-                limits.tensor_bytes,
-                most_of=dict.fromkeys(_GRAPHS, limits.graph_bytes),
+                limits.message_bytes, limits.tensor_bytes, most_of=dict.fromkeys(_GRAPHS, limits.graph_bytes)
             ),
         )
         self.peer = peer

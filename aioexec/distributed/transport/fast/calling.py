@@ -205,12 +205,7 @@ class _PostedCall(PostedCall):
     __slots__ = ("_call", "_connection", "_described", "_limits")
 
     def __init__(
-        self,
-        connection: CallingConnection,
-        call: int,
-        described: Method,
-        answered: Answered,
-        limits: Limits,
+        self, connection: CallingConnection, call: int, described: Method, answered: Answered, limits: Limits
     ) -> None:
         super().__init__(answered)
         self._connection = connection

@@ -25,11 +25,7 @@ from aioexec.distributed.transport.fast.tensors import Written, takes_long_to_wr
 from aioexec.distributed.transport.message_codec import decode
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Payload
-from aioexec.errors import (
-    DataLossError,
-    DeadlineExceededError,
-    InternalError,
-)
+from aioexec.errors import DataLossError, DeadlineExceededError, InternalError
 from aioexec.formats.protos import TensorProto
 from aioexec.in_thread import in_thread
 

@@ -32,12 +32,7 @@ _MOST_UNAUTHENTICATED: Final = 512
 
 
 async def connect(
-    host: str,
-    port: int,
-    listener: int,
-    security: Security,
-    limits: Limits,
-    context: ssl.SSLContext | None,
+    host: str, port: int, listener: int, security: Security, limits: Limits, context: ssl.SSLContext | None
 ) -> CallingConnection:
     """Connect to a listener, identified by its number.
 
