@@ -13,10 +13,10 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
+from aioexec.planning.control_flow.fold_control_flow import fold_control_flow
 from aioexec.planning.control_flow.frames import frames
 from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
-from aioexec.planning.control_flow.structure import structured
 from aioexec.planning.items import cut_items
 from aioexec.planning.partition import joined, partition
 from aioexec.planning.passes import DEFAULTS, Dump, Grouping, OptimizerOptions, optimises, optimization_passes
@@ -143,6 +143,6 @@ class Planner:
     def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
         self._run_passes(Grouping.POST_PARTITIONING, part)
         self._device(device).rewrite(part)
-        whole = structured(part, self._new_name) if optimises(self._optimizer) else part
+        whole = fold_control_flow(part, self._new_name) if optimises(self._optimizer) else part
         items = cut_items(whole, signature.is_partial)
         return assemble(whole, items, self.bind, device, signature.is_partial, part)

@@ -21,7 +21,7 @@ from aioexec.planning.subgraph import Node, Subgraph, in_order
 _DECIDES = (Role.SWITCH, Role.MERGE, Role.ENTER)
 
 
-def structured(graph: Subgraph, new_name: NewName) -> Subgraph:
+def fold_control_flow(graph: Subgraph, new_name: NewName) -> Subgraph:
     """Return the subgraph of one device with its plain loops and conditionals as single nodes."""
     if not any(role_of(node) in _DECIDES for node in graph.nodes):
         return graph
