@@ -207,14 +207,14 @@ class RunMemory:
             self.frame.words[walking.STAMPS] = 0
         self.program.release(self.frame)
         if collector is not None:
-            self._note(collector)
+            self.note(collector)
 
     def pin(self, step: int) -> None:
         """Add this run to the readers of its variables (1), or remove it (-1)."""
         for use in self.program.variant.uses:
             use.variable.pins += step
 
-    def _note(self, collector: StepStatsCollector) -> None:
+    def note(self, collector: StepStatsCollector) -> None:
         """Note the nodes of a traced run, however it ended."""
         assert self.trace is not None
         note_program(collector, self.trace, self.program.variant, self.program.device)

@@ -90,11 +90,11 @@ register(
 
 def _reverse_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, mask = context.inputs[0], shapes.with_rank(context.inputs[1], 1)
+    if mask is not None and mask[0] is not None and dims != ():  # a scalar is reversed by any mask
+        dims = shapes.with_rank(dims, mask[0])
     if dims is not None and len(dims) > 8:
         raise GraphValueError(f"reverse is not for tensors of more than 8 dimensions, got {len(dims)}")
-    if not dims or mask is None or mask[0] is None:
-        return [dims]
-    return [shapes.with_rank(dims, mask[0])]
+    return [dims]
 
 
 def _reverse(x: Array, mask: Array) -> Array:

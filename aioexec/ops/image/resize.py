@@ -216,10 +216,10 @@ def resized_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def original_shape(context: ShapeContext) -> Sequence[Dims]:
-    """Shape rule: batch and channels of the gradient, height and width of the original image."""
-    gradient, original = (with_rank(dims, 4) for dims in context.inputs)
-    assert gradient is not None
-    assert original is not None
+    """Shape rule: batch and channels of the gradient, height and width of the image; if one is unknown, that of the image."""
+    gradient, original = (None if dims is None else with_rank(dims, 4) for dims in context.inputs)
+    if gradient is None or original is None:
+        return [original]
     return [(gradient[0], original[1], original[2], gradient[3])]
 
 
