@@ -29,12 +29,12 @@ LEVELS = [
         [],
     ),
     (
-        "executor.run_at_once(feeds.values())",
+        "executor.run_nowait(feeds.values())",
         "the budget is looked at, the feeds are: arrays, of their dtype",
         [],
     ),
     (
-        "runner.run_at_once(inputs)",
+        "runner.run_nowait(inputs)",
         "can that program run here and now",
         [("the program for these shapes", "runner.programs.get(runner.cache.key_of(inputs))")],
     ),

@@ -55,7 +55,7 @@ class Tier:
     def chosen(self) -> Iterator[None]:
         """Programs made inside run where this tier wants them."""
         with pytest.MonkeyPatch.context() as patch:
-            for bound in ("INLINE_FUEL", "INLINE_NS"):
+            for bound in ("JUMPING_INLINE_LIMIT_NS", "INLINE_LIMIT_NS"):
                 usual = getattr(program_module, bound)
                 patch.setattr(program_module, bound, {"worker": -1, "inline": 10**12}.get(self.name, usual))
             if self.name == "worker":
@@ -74,10 +74,10 @@ def executors(session: Session) -> list[Executor]:
     return list(runtime(session)._by_asked.values())
 
 
-def ran_at_once(executor: Executor, feeds: Iterable[Any]) -> Any:
+def run_nowait(executor: Executor, feeds: Iterable[Any]) -> Any:
     """What the fast path makes of a step, in a tick that has all its budget, however busy the machine is."""
     executor.engine.budget.spent = 0
-    return executor.run_at_once(feeds)
+    return executor.run_nowait(feeds)
 
 
 def programs(session: Session) -> list[program_module.Program]:

@@ -20,8 +20,12 @@ class Pending(Protocol):
         ...
 
 
+NowaitResult = list[Any] | Pending | None
+"""The fetches of a step that has ended; one that must be awaited; None: the step cannot begin now, and nothing was run."""
+
+
 class Begun:
-    """A step that has begun; unless `results_at_once` returns its fetches, `finish` must be awaited.
+    """A step that has begun; unless `results_nowait` returns its fetches, `finish` must be awaited.
 
     `_under_way` are the runs that have not ended, for `when_over`.
     """
@@ -46,7 +50,7 @@ class Begun:
         self._step.fail(error)
 
     def when_over(self, notify: Callable[[], object]) -> None:
-        """Register a callback for the end of all runs, which has not come; then call `results_at_once` or `finish`."""
+        """Register a callback for the end of all runs, which has not come; then call `results_nowait` or `finish`."""
         for run in self._runs:
             if not run.has_ended:
                 self._under_way += 1
@@ -61,7 +65,7 @@ class Begun:
         else:  # the step is being failed, and the caller of `fail` has not returned
             asyncio.get_running_loop().call_soon(notify)
 
-    def results_at_once(self) -> list[Any] | None:
+    def results_nowait(self) -> list[Any] | None:
         """The fetches, if everything has run and none is large.
 
         Raises:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from aioexec.devices.threads.workers import computes_inline
 
 TICK_NS = 500_000
-SLICE_NS = 200_000
+CHECK_NS = 200_000
 """Nanoseconds of kernels on the loop between two checks of the budget."""
 _LOOK_AT_CLOCK = 16  # items without a kernel between two reads of the clock
 _AT_ONCE = 8  # the most waiters resumed at the begin of a tick: how much time a task spends is known only after it ran
@@ -41,7 +41,7 @@ class TickBudget:
     Not all waiters are resumed in every tick: with a thousand steps waiting, the loop would do nothing else.
     """
 
-    slice_ns = SLICE_NS
+    check_ns = CHECK_NS
     is_bounded = True
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class TickBudget:
 class Boundless(TickBudget):
     """The budget of a loop on which no order may depend on durations."""
 
-    slice_ns = 1 << 62
+    check_ns = 1 << 62
     is_bounded = False
 
     def charge(self, began: int, ended: int) -> None:

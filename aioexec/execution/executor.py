@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.execution.begun import Begun, Pending
+from aioexec.execution.begun import Begun, NowaitResult
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.fast_path import FastPath, is_eligible
@@ -56,7 +56,7 @@ class Executor:
         """Those of all programs."""
         return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | Pending | None:
+    def run_nowait(self, feeds: Iterable[Any]) -> NowaitResult:
         """Begin a step without suspending, with feeds that need no conversion: its outputs, if it has ended.
 
         A step that has not ended is returned, and must be awaited. None: the plan does not allow this, or its first program
@@ -94,7 +94,7 @@ class Executor:
             begun = self._begin(done.values, DEFAULT, given, done.ran)
         else:
             begun = self._begin(self._bound(inputs), DEFAULT, given)
-        outputs = begun.results_at_once()
+        outputs = begun.results_nowait()
         return begun if outputs is None else outputs
 
     def _in_turn(self, feeds: Sequence[Any]) -> InTurn | None:
@@ -149,11 +149,11 @@ class Executor:
         return values
 
     @property
-    def begins_at_once(self) -> bool:
-        """Whether `begin_at_once` may be called now."""
+    def can_begin_nowait(self) -> bool:
+        """Whether `begin_nowait` may be called now."""
         return self.engine.budget.spent <= TICK_NS
 
-    def begin_at_once(self, settings: StepSettings) -> Begun:
+    def begin_nowait(self, settings: StepSettings) -> Begun:
         """Begin a step without feeds."""
         return self._begin(self._bound(()), settings, ())
 
@@ -203,7 +203,7 @@ class InTurn:
         """
         executor = self._executor
         await executor.engine.budget.turn()
-        begun = executor.run_at_once(self._feeds)
+        begun = executor.run_nowait(self._feeds)
         if begun is None:
             return await executor.step(self._feeds)
         return begun if isinstance(begun, list) else await begun.finish()

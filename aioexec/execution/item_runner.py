@@ -16,7 +16,7 @@ from aioexec.devices.jit.walker import Outcome
 from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
-from aioexec.execution.program_cache import Key, ProgramCache, uses
+from aioexec.execution.program_cache import ProgramCache
 from aioexec.execution.programs.arena_limit import NoRoomError
 from aioexec.execution.programs.arenas import out_of_memory
 from aioexec.execution.programs.program import Program
@@ -44,7 +44,7 @@ class ItemRunner:
         self._reference = ReferenceTier(item, engine)
         self.cache = ProgramCache(item, partition, engine)
         self.programs = self.cache.programs
-        self._key_of = self.cache.key_of
+        self._lookup = self.cache.lookup
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
@@ -66,11 +66,9 @@ class ItemRunner:
             if not isinstance(value, np.ndarray):
                 return self._reference.begin(values, step)
             inputs.append(value)
-        key = self._key_of(inputs)
-        program = self.programs.get(key) if key is not None else None
-        if key is None or program is None or not program.inline:
-            return self._begin_later(key, inputs, values, fresh, step)
-        program.last_used = next(uses)
+        program = self._lookup(inputs)
+        if program is None or not program.inline:
+            return self._begin_later(inputs, values, fresh, step)
         try:
             if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
@@ -86,7 +84,7 @@ class ItemRunner:
         except MemoryError as error:
             raise _no_memory(program) from error
         if run is None:
-            return self._run(key, inputs, values, fresh, step)
+            return self._run(inputs, values, fresh, step)
         if run.state is DONE:
             self._take(run, values, fresh)
             return None
@@ -95,24 +93,19 @@ class ItemRunner:
         return rest
 
     def _begin_later(
-        self, key: Key | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+        self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
         """Run the item by its reference kernels, or by a program that is to be built or runs on a worker.
 
         A run by a program begins when it is awaited: until then it holds nothing, and needs no task.
         """
-        if key is None or key in self.cache.unfit:
+        if self.cache.record_miss(inputs):
             return self._reference.begin(values, step)
-        if key not in self.programs and self.engine.jit == "background":
-            self.cache.count_miss(key, inputs)
-            return self._reference.begin(values, step)
-        return self._run(key, inputs, values, fresh, step)
+        return self._run(inputs, values, fresh, step)
 
-    async def _run(
-        self, key: Key, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
-    ) -> None:
+    async def _run(self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step) -> None:
         """Run the item once its program is there, and the leases and the arena that it needs."""
-        program = await self.cache.program_for(key, inputs)
+        program = await self.cache.wait_for(inputs)
         budget = self.engine.budget
         if budget.spent > TICK_NS:
             await budget.turn()  # many may have waited for one program
@@ -159,11 +152,9 @@ class ItemRunner:
         Raises:
             OpError: a node failed.
         """
-        key = self._key_of(inputs)
-        program = self.programs.get(key) if key is not None else None
+        program = self._lookup(inputs)
         if program is None:
             return None
-        program.last_used = next(uses)
         try:
             if program.is_stateless and program.inline:
                 outputs = self._walk_stateless(program, inputs)
@@ -178,11 +169,9 @@ class ItemRunner:
 
     def run_inline(self, inputs: Sequence[Array]) -> list[Array] | None:
         """Run a program that ends on the loop, as `run_now` does; None: it is not such a program."""
-        key = self._key_of(inputs)
-        program = self.programs.get(key) if key is not None else None
+        program = self._lookup(inputs)
         if program is None or not program.inline or not program.is_stateless:
             return None
-        program.last_used = next(uses)
         try:
             return self._walk_stateless(program, inputs)
         except MemoryError:

@@ -78,7 +78,7 @@ class PartialStep:
         self._feeds[position] = value
         self._client.feed(position, value)
 
-    def fetch_at_once(self, positions: Sequence[int], targets: Sequence[Operation] = ()) -> list[Any] | None:
+    def fetch_nowait(self, positions: Sequence[int], targets: Sequence[Operation] = ()) -> list[Any] | None:
         """The result of `fetch`, if it is available and these targets have run; else None.
 
         Raises:

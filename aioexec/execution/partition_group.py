@@ -78,13 +78,10 @@ class RemoteParts(Protocol):
 
 def start(runs: Sequence[Run], step: Step) -> None:
     """Begin the partitions, and deliver the values that they send each other at once."""
-    woken: list[Callable[[], None]] = []
-    step.woken = woken
+    step.start_deferring()
     for run in runs if len(runs) == 1 else sorted(runs, key=_receives):
         run.start()
-    while woken:
-        woken.pop(0)()
-    step.woken = None
+    step.run_deferred()
 
 
 def _receives(run: Run) -> int:

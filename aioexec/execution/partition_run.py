@@ -202,17 +202,11 @@ class PartitionRun(Run):
     def received(self, activation: Activation, received: Received) -> None:
         """Deliver the value of a waiting Recv; a sending partition in this process continues first."""
         self._arrived.append((activation, received))
-        step = self.step
-        if step.woken is not None:
-            if not self._is_scheduled:
-                self._is_scheduled = True
-                step.woken.append(self._advance_now)
-        elif step.is_working:
-            if not self._is_scheduled:
-                self._is_scheduled = True
-                asyncio.get_running_loop().call_soon(self._advance_now)
-        else:
+        if not self.step.is_busy:
             self._advance()
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            self.step.defer(self._advance_now)
 
     def stop(self) -> None:
         """Cancel the awaited futures, since the step has failed."""

@@ -31,7 +31,7 @@ _MOST_MISSES = 1024
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
 
 Key = tuple[Hashable, ...]
-uses = itertools.count()
+_uses = itertools.count()
 
 
 class ProgramCache:
@@ -73,25 +73,40 @@ class ProgramCache:
             content.append(inputs[k].tobytes())
         return (*shapes, *content)
 
-    def count_miss(self, key: Key, inputs: Sequence[Array]) -> None:
-        """Count a miss; the second one for a key starts a build in the background."""
+    def lookup(self, inputs: Sequence[Array]) -> Program | None:
+        """The program for these inputs, if it exists; it counts as used."""
+        key = self.key_of(inputs)
+        program = self.programs.get(key) if key is not None else None
+        if program is not None:
+            program.last_used = next(_uses)
+        return program
+
+    def record_miss(self, inputs: Sequence[Array]) -> bool:
+        """Record a miss of inputs without a program; the second one for a key starts a build in the background.
+
+        Returns whether the reference tier is to run them now; False: their program is there, or worth waiting for.
+        """
+        key = self.key_of(inputs)
+        if key is None or key in self.unfit:
+            return True
+        if key in self.programs or self._engine.jit != "background":
+            return False
         if len(self._misses) > _MOST_MISSES:
             self._misses.clear()
         self._misses[key] = self._misses.get(key, 0) + 1
         if self._misses[key] >= 2 and key not in self._building:
             self._start_build(key, inputs)
+        return True
 
-    async def program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
+    async def wait_for(self, inputs: Sequence[Array]) -> Program | None:
         """The program for these inputs, built if necessary; None: there is none, and the reference tier runs them."""
-        if key not in self.programs:
+        key = self.key_of(inputs)
+        if key is not None and key not in self.programs:
             if key not in self._building:
                 self._start_build(key, inputs)
             if key in self._building:
                 await self._building[key].wait()
-        program = self.programs.get(key)
-        if program is not None:
-            program.last_used = next(uses)
-        return program
+        return self.lookup(inputs)
 
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
         finished = self._building[key] = asyncio.Event()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec.errors import OpError
-from aioexec.execution.budget import SLICE_NS, TICK_NS
+from aioexec.execution.budget import CHECK_NS, TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.programs.leases import lease, release, take
 from aioexec.execution.programs.structures import StructureRun, dereferenced, inputs_of, store
@@ -52,9 +52,9 @@ class ReferenceTier:
         """Select by measured costs, with some hysteresis, the kernels that always run on workers."""
         for position, instruction in enumerate(self.item.instructions):
             least = costs.least(instruction.node.name)
-            if least is not None and least > SLICE_NS:
+            if least is not None and least > CHECK_NS:
                 self._expensive.add(position)
-            elif least is not None and least < SLICE_NS * 4 // 5:
+            elif least is not None and least < CHECK_NS * 4 // 5:
                 self._expensive.discard(position)
 
     def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
@@ -118,7 +118,7 @@ class ReferenceTier:
         A loop or conditional that does not end within the slice is the next position; its run is returned too.
         """
         began = now = perf_counter_ns()
-        limit = self.engine.budget.slice_ns
+        limit = self.engine.budget.check_ns
         collector, instructions = step.collector, self.item.instructions
         try:
             with np.errstate(all="ignore"):
@@ -152,7 +152,7 @@ class ReferenceTier:
     def _begin_structure(self, values: Values, instruction: Instruction) -> StructureRun | None:
         """Run a loop or conditional for a slice; returns its run, if it has not ended."""
         run = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
-        if not run.advance(self.engine.budget.slice_ns):
+        if not run.advance(self.engine.budget.check_ns):
             return run
         _take(run, values)
         return None

@@ -6,6 +6,7 @@ has reported. The event loop's thread only.
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
@@ -73,12 +74,13 @@ class Step:
     """One execution of a plan; kernels see the part of it in `StepContext`.
 
     Constant: `step_id` (unique in the process), `deadline`, `workers`, `collector`, `shared`. Changing: `error`, the one that
-    ended it; `stops`, functions that stop the partitions; `woken`, while the partitions begin: callbacks of those for which a
-    value has arrived meanwhile; `is_working`, while a partition runs its ready items; `_rendezvous`, None until something is
+    ended it; `stops`, functions that stop the partitions; `_deferred`, callbacks of partitions for which a value has arrived
+    while others begin, else None; `is_working`, while a partition runs its ready items; `_rendezvous`, None until something is
     sent or received; `_has_container` and `_is_watched`, whether a kernel has used the container or the cancellation manager.
     """
 
     __slots__ = (
+        "_deferred",
         "_has_container",
         "_is_watched",
         "_rendezvous",
@@ -90,7 +92,6 @@ class Step:
         "shared",
         "step_id",
         "stops",
-        "woken",
         "workers",
     )
 
@@ -104,7 +105,7 @@ class Step:
         self.collector = settings.collector
         self.error: BaseException | None = None
         self.stops: list[Callable[[], object]] = []
-        self.woken: list[Callable[[], None]] | None = None
+        self._deferred: list[Callable[[], None]] | None = None
         self.is_working = False
         self._has_container = False
         self._is_watched = False
@@ -141,6 +142,29 @@ class Step:
     def call(self, body: FunctionBody, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
         """Run the body of a function as a step of its own, which is cancelled with the awaiting task."""
         return self.engine.call(body, inputs, StepSettings(workers=self.workers))
+
+    def start_deferring(self) -> None:
+        """Collect the callbacks of partitions for which values arrive, until `run_deferred`."""
+        self._deferred = []
+
+    def run_deferred(self) -> None:
+        """Run the callbacks collected, in order, and those that they add."""
+        deferred = self._deferred
+        while deferred:
+            deferred.pop(0)()
+        self._deferred = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether partitions begin or run at this moment, so that another one has to be deferred."""
+        return self._deferred is not None or self.is_working
+
+    def defer(self, advance: Callable[[], None]) -> None:
+        """Have a partition continue once those that begin or run at this moment have returned."""
+        if self._deferred is not None:
+            self._deferred.append(advance)
+        else:
+            asyncio.get_running_loop().call_soon(advance)
 
     def fail(self, error: BaseException) -> None:
         """End the step; only the first error counts."""

@@ -370,7 +370,7 @@ class Iterator:
             if self._pass is None:
                 self.begin(await make())
 
-    def next_at_once(self) -> Element | None:
+    def next_nowait(self) -> Element | None:
         """Return the next element if it is available without waiting, else None.
 
         Raises:

@@ -269,8 +269,8 @@ class DirectSession(Host, SessionRuntime):
         return self._reports.cost_models()
 
     @property
-    def runs_at_once(self) -> bool:
-        return super().runs_at_once and not self._reports.are_always_made and not self._must_sync
+    def runs_nowait(self) -> bool:
+        return super().runs_nowait and not self._reports.are_always_made and not self._must_sync
 
     async def partial_run_setup(
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]

@@ -21,7 +21,7 @@ class Reordered:
         self._feeds = [signature.feeds.index(tensor) for tensor in planned.feeds]
         self._fetches = [planned.fetches.index(tensor) for tensor in signature.fetches]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> None:
+    def run_nowait(self, feeds: Iterable[Any]) -> None:
         """Return None: steps of a reordered signature are always awaited."""
 
     async def step(self, feeds: Sequence[Any], settings: StepSettings) -> list[Any]:

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aioexec.errors import UnimplementedError
-from aioexec.execution.begun import Pending
+from aioexec.execution.begun import NowaitResult
 from aioexec.graph.graph import Graph
 from aioexec.in_thread import in_thread
 from aioexec.planning.subgraph import Signature
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class SignatureExecutor(Protocol):
     """Runs the steps of one signature; feeds and results are in the signature's order."""
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | Pending | None:
+    def run_nowait(self, feeds: Iterable[Any]) -> NowaitResult:
         """Begin a step: its results, if it need not wait; None: it cannot begin now, and nothing was run."""
         ...
 
@@ -148,8 +148,8 @@ class SessionRuntime:
     # For Session
 
     @property
-    def runs_at_once(self) -> bool:
-        """Whether `SignatureExecutor.run_at_once` may be used."""
+    def runs_nowait(self) -> bool:
+        """Whether `SignatureExecutor.run_nowait` may be used."""
         return not self.steps.is_bounded
 
     def attach(self, graph: Graph) -> None:
@@ -205,5 +205,5 @@ class RunByName:
         self.outputs = tuple(tensor.name for tensor in signature.fetches)
         self.targets = tuple(op.name for op in signature.targets)
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
+    def run_nowait(self, feeds: Iterable[Any]) -> list[Any] | None:
         return None

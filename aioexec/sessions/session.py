@@ -23,7 +23,7 @@ from aioexec.devices.device import DeviceAttributes
 from aioexec.dtypes import DType
 from aioexec.errors import FailedPreconditionError, GraphTypeError, UnimplementedError
 from aioexec.execution import explain
-from aioexec.execution.begun import Pending
+from aioexec.execution.begun import NowaitResult, Pending
 from aioexec.execution.executor import Executor
 from aioexec.execution.explain import PlanReport
 from aioexec.graph.defaults import default_graphs, default_sessions
@@ -70,7 +70,7 @@ class Session:
         NotFoundError: no session factory accepts the target.
 
     State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `prepared` and `_parts` cache structures; `_owned` are tasks that `close` ends; `_at_once` is
+    while runs are accepted; `prepared` and `_parts` cache structures; `_owned` are tasks that `close` ends; `_runs_nowait` is
     whether steps may be run without suspending.
     """
 
@@ -85,7 +85,7 @@ class Session:
         self._home: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._closed = False
-        self._at_once = False
+        self._runs_nowait = False
         self.prepared: dict[Any, Prepared] = {}
         self._owned: set[asyncio.Task[Any]] = set()
         self._defaults = contextlib.ExitStack()
@@ -139,7 +139,7 @@ class Session:
             runtime.on_closing = weakref.WeakMethod(self._refuse)
             self._loop = self._home = asyncio.get_running_loop()
             self._process = os.getpid()
-            self._at_once = runtime.runs_at_once
+            self._runs_nowait = runtime.runs_nowait
             self._runtime = runtime
             SESSIONS.increment()
             SESSIONS_OPEN.increment()
@@ -265,11 +265,11 @@ class Session:
                 prepared = None  # a key that is not hashable, or an object that is not a mapping
         return prepared
 
-    def begin(self, prepared: Prepared, values: Iterable[Any]) -> list[Any] | Pending | None:
+    def begin(self, prepared: Prepared, values: Iterable[Any]) -> NowaitResult:
         """Begin a step without suspending: its outputs, if it has ended; None: it cannot begin now, and nothing was run."""
-        if not self._at_once or asyncio.get_running_loop() is not self._loop:
+        if not self._runs_nowait or asyncio.get_running_loop() is not self._loop:
             return None
-        outputs = prepared.executor.run_at_once(values)
+        outputs = prepared.executor.run_nowait(values)
         if outputs is not None:
             # Only the count is updated here: bytes and durations are measured for steps that may suspend.
             STEPS.value += 1

@@ -40,7 +40,7 @@ class Begun:
         if self._callback is not None:
             self._callback()
 
-    def results_at_once(self) -> list[Any] | None:
+    def results_nowait(self) -> list[Any] | None:
         if not self.has_ended or self.is_large:
             return None
         if isinstance(self._came, BaseException):

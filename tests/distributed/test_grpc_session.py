@@ -105,13 +105,13 @@ def test_graphs_that_are_sent_at_once_leave_the_loop_to_others(
         turns[0] += 1
         loop.call_soon(count_turn, loop)
 
-    async def run_at_once() -> None:
+    async def run_nowait() -> None:
         count_turn(asyncio.get_running_loop())
         async with AsyncExitStack() as stack:
             sessions = [await stack.enter_async_context(ax.Session(TARGET, graph=graph)) for _ in range(5)]
             await asyncio.gather(*(session.run("train") for session in sessions))
 
-    asyncio.run(run_at_once())
+    asyncio.run(run_nowait())
 
     assert len(set(exported)) == 5
 

@@ -32,9 +32,9 @@ from tests.tiers import (
     graph,
     op,
     programs,
-    ran_at_once,
     read,
     resource,
+    run_nowait,
     runtime,
     session_on,
 )
@@ -178,9 +178,9 @@ async def test_runs_that_the_fast_path_begins_count_too():
         admitted = limit(session)
         program.inline, program.cost = False, 10**9
         block_workers(session, gate)
-        begun = [ran_at_once(executor, feeds.values()) for _ in range(2)]
+        begun = [run_nowait(executor, feeds.values()) for _ in range(2)]
         assert [type(each) for each in begun] == [ProgramRun] * 2
-        assert ran_at_once(executor, feeds.values()) is None, "without an arena nothing begins"
+        assert run_nowait(executor, feeds.values()) is None, "without an arena nothing begins"
         running = [asyncio.create_task(session.run(y, feeds)) for _ in range(20)]
         await all_tasks_blocked()
         assert admitted.runs == 2

@@ -31,8 +31,8 @@ from tests.tiers import (
     graph,
     op,
     programs,
-    ran_at_once,
     resource,
+    run_nowait,
     runtime,
 )
 
@@ -400,12 +400,12 @@ async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
         (inline,) = executors(session)[0].runners[0].programs.values()
         inline.inline, inline.cost = True, 0
         (executor, _) = executors(session)
-        assert ran_at_once(executor, feeds.values()) is not None
+        assert run_nowait(executor, feeds.values()) is not None
         held.armed = True
         holding = asyncio.create_task(session.run(slow, feeds))
         await held.entered.wait()
 
-        assert ran_at_once(executor, feeds.values()) is None
+        assert run_nowait(executor, feeds.values()) is None
         waiting = asyncio.create_task(session.run(quick, feeds))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -413,7 +413,7 @@ async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
 
         assert await waiting == 2048
         await holding
-        assert ran_at_once(executor, feeds.values()) is not None
+        assert run_nowait(executor, feeds.values()) is not None
 
 
 @on_native_tiers

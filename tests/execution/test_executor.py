@@ -18,9 +18,9 @@ from tests.tiers import (
     graph,
     op,
     programs,
-    ran_at_once,
     read,
     resource,
+    run_nowait,
     session_on,
 )
 
@@ -96,7 +96,7 @@ async def test_a_step_of_several_fetches_in_any_order_is_one_call_too():
 
     async with session_on(g, "eager") as session:
         await session.run([b, a], feeds)
-        found = ran_at_once(executors(session)[0], feeds.values())
+        found = run_nowait(executors(session)[0], feeds.values())
 
     assert isinstance(found, list)
     np.testing.assert_array_equal(found[0], [0, 2, 8, 18])
@@ -228,7 +228,7 @@ async def test_a_program_whose_estimate_was_too_high_moves_to_the_loop_and_stays
         object.__setattr__(program.variant, "cost", 10**6)
         program.frames.clear()
         for _ in range(3):
-            assert ran_at_once(executors(session)[0], feeds.values()) is not None
+            assert run_nowait(executors(session)[0], feeds.values()) is not None
             assert program.inline
 
 

@@ -218,7 +218,7 @@ async def run_of_branches(parallel):
     async with session_with(graph, 3) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        yield Walk(program, [array], False), program.workers
+        yield Walk(program, [array], in_place=False), program.workers
 
 
 async def test_a_region_that_is_cancelled_before_it_begins_runs_nothing(run_of_branches):
@@ -308,7 +308,7 @@ async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch)
 
 async def test_a_traced_run_shows_the_rows_of_all_lanes(run_of_branches):
     run, workers = run_of_branches
-    watched = Walk(run.program, run.arrays[:1], False, traced=True)
+    watched = Walk(run.program, run.arrays[:1], in_place=False, traced=True)
     collector = StepStatsCollector()
 
     assert await workers.submit(lambda: watched.released(None, workers)).result() == Outcome.DONE
@@ -334,7 +334,7 @@ async def test_a_row_shared_by_workers_is_one_record(parallel):
     async with session_with(graph, 2) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        run = Walk(program, [array], False, traced=True)
+        run = Walk(program, [array], in_place=False, traced=True)
         assert (
             await program.workers.submit(lambda: run.released(None, program.workers)).result() == Outcome.DONE
         )

@@ -36,7 +36,7 @@ async def test_a_program_waits_for_all_of_its_feeds_and_for_programs_before_it(j
         for _ in range(3):
             step = made.open(fetches, feeds)
             step.feed(1, number(5))
-            assert step.fetch_at_once([1]) is None
+            assert step.fetch_nowait([1]) is None
             step.feed(0, number(2))
             assert await step.fetch([1, 0]) == [-10, -2]
             await step.finish()
@@ -51,7 +51,7 @@ async def test_what_is_too_much_for_a_tick_is_done_in_the_next_one():
         budget.charge(0, TICK_NS + 1)
         step.feed(0, number(2))
         step.feed(1, number(5))
-        assert step.fetch_at_once([0]) is None
+        assert step.fetch_nowait([0]) is None
         assert not step.is_over
 
         assert await step.fetch([0, 1]) == [-2, -10]
@@ -70,7 +70,7 @@ async def test_a_step_that_is_cancelled_before_its_turn_computes_nothing():
 
         assert step.is_over
         with pytest.raises(CancelledError, match="enough"):
-            step.fetch_at_once([0])
+            step.fetch_nowait([0])
 
 
 @pytest.mark.parametrize("jit", ["off", "eager"])

@@ -81,7 +81,7 @@ class Steps:
         return True
 
     def inline_step(self) -> bool:
-        """ItemRunner.run_at_once: begins and ends in one callback of the loop, in place if it may."""
+        """ItemRunner.run_nowait: begins and ends in one callback of the loop, in place if it may."""
         if self.variable.leased:
             return False
         new = self.variable.next_buffer(True)

@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec import dtypes
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution.programs.program import INLINE_NS
+from aioexec.execution.programs.program import INLINE_LIMIT_NS
 from aioexec.graph.kernels.kernel import Native
 from tests.tiers import (
     Ops,
@@ -23,10 +23,10 @@ from tests.tiers import (
     graph,
     op,
     programs,
-    ran_at_once,
     read,
     reference,
     resource,
+    run_nowait,
     session_on,
 )
 
@@ -300,7 +300,7 @@ async def test_in_the_background_no_run_waits_for_the_compiler():
         assert len(programs(session)) == 3
         for n in range(1, 4):
             array = np.full(n, 3, np.float32)
-            native = ran_at_once(executor, [array])
+            native = run_nowait(executor, [array])
             assert isinstance(native, list)
             np.testing.assert_array_equal(native[0], 18 * np.ones(n))
 
@@ -405,16 +405,16 @@ async def test_a_program_goes_to_workers_when_it_is_slow_and_comes_back_when_it_
         (program,) = programs(session)
         assert program.inline
 
-        program.measured(10 * INLINE_NS)
+        program.measured(10 * INLINE_LIMIT_NS)
         assert program.inline  # one slow run does not move it
         for _ in range(100):
-            program.measured(10 * INLINE_NS)
+            program.measured(10 * INLINE_LIMIT_NS)
         assert not program.inline
-        program.measured(INLINE_NS // 2)
+        program.measured(INLINE_LIMIT_NS // 2)
         assert program.inline
         for _ in range(1000):  # the machine may be busy with other work
-            program.measured(2 * INLINE_NS)
-            program.measured(INLINE_NS)
+            program.measured(2 * INLINE_LIMIT_NS)
+            program.measured(INLINE_LIMIT_NS)
         assert program.inline
 
 

@@ -24,7 +24,7 @@ from tests.execution.shared_runs import (
     session_of,
     workers_of,
 )
-from tests.tiers import programs, ran_at_once, share_all
+from tests.tiers import programs, run_nowait, share_all
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ async def test_what_ends_in_its_first_slice_never_suspends(array, monkeypatch):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
-            outputs = ran_at_once(only_executor(session), [array])
+            outputs = run_nowait(only_executor(session), [array])
 
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
 
@@ -182,7 +182,7 @@ async def test_what_does_not_end_in_its_first_slice_is_to_be_awaited(array):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
-            rest = ran_at_once(only_executor(session), [array])
+            rest = run_nowait(only_executor(session), [array])
             assert isinstance(rest, ProgramRun)
             outputs = await rest.finish()
 
@@ -193,7 +193,7 @@ async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         monkeypatch.setattr(program_run, "_LONGEST_NS", -1)
-        rest = ran_at_once(only_executor(session), [array])
+        rest = run_nowait(only_executor(session), [array])
         assert isinstance(rest, ProgramRun)
         outputs = await rest.finish()
 
@@ -215,9 +215,9 @@ async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatc
         await session.run(step.op, {x: array})
         executor = only_executor(session)
         async with busy(workers_of(session)) as gate:
-            first = ran_at_once(executor, [array])
+            first = run_nowait(executor, [array])
             assert isinstance(first, ProgramRun)
-            assert ran_at_once(executor, [array]) is None, "another one would write what this one writes"
+            assert run_nowait(executor, [array]) is None, "another one would write what this one writes"
             gate.set()
             await first.finish()
         await session.run(step.op, {x: array})
@@ -256,7 +256,7 @@ def links():
 async def session_of_links(monkeypatch):
     """A session whose program is neither inline nor shared, what is fed and fetched, the array and what is to come out."""
     monkeypatch.setattr(lanes, "SHARE_NS", 1 << 62)
-    monkeypatch.setattr(program, "INLINE_NS", -1)
+    monkeypatch.setattr(program, "INLINE_LIMIT_NS", -1)
     array = np.eye(8, k=1, dtype=np.float32) + np.eye(8, dtype=np.float32)
     async with session_of(links) as (session, (x, y)):
         await session.run(y, {x: array})
@@ -363,7 +363,7 @@ async def test_a_run_whose_loop_is_no_more_leaves_no_thread_in_it(array):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
-            rest = ran_at_once(only_executor(session), [array])
+            rest = run_nowait(only_executor(session), [array])
             assert isinstance(rest, ProgramRun)
             finishing = rest.finish()
             finishing.send(None)
@@ -379,7 +379,7 @@ async def test_what_should_be_over_in_a_tick_is_not_cut_into_slices(array, monke
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
-            outputs = ran_at_once(only_executor(session), [array])
+            outputs = run_nowait(only_executor(session), [array])
 
     assert isinstance(outputs, list)
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)

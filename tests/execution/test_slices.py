@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 import aioexec as ax
-from aioexec.devices.jit.walker import PC, SLICE_NS, Outcome
+from aioexec.devices.jit.walker import PC, RELEASED_FUEL_NS, Outcome
 from aioexec.execution.programs.walk import Walk
 from aioexec.planning.layout.variant import ProgramRow
 from tests.tiers import programs
@@ -37,8 +37,10 @@ async def test_a_run_is_paused_only_while_jobs_wait():
     async with session_of_one_worker(graph) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        assert all(isinstance(row, ProgramRow) and row.cost > SLICE_NS for row in program.variant.rows)
-        workers, run = program.workers, Walk(program, [array], False)
+        assert all(
+            isinstance(row, ProgramRow) and row.cost > RELEASED_FUEL_NS for row in program.variant.rows
+        )
+        workers, run = program.workers, Walk(program, [array], in_place=False)
         waiting: list[object] = []
         loop, submitted = asyncio.get_running_loop(), threading.Event()
 

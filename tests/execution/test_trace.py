@@ -75,7 +75,7 @@ async def test_each_row_is_stamped_when_it_runs_by_the_clock_of_perf_counter():
     program = await program_of([y], {x: array})
 
     began = perf_counter_ns()
-    run = Walk(program, [array], True, traced=True)
+    run = Walk(program, [array], in_place=True, traced=True)
     assert walked(run) == Outcome.DONE
     ended = perf_counter_ns()
 
@@ -98,7 +98,7 @@ async def test_nodes_without_rows_are_told_at_their_place_without_length():
         last = op("Neg", flat, name="last")
     array = np.ones((3, 2), np.float32)
     program = await program_of([last, shape], {x: array})
-    run = Walk(program, [array], True, traced=True)
+    run = Walk(program, [array], in_place=True, traced=True)
 
     walked(run)
 
@@ -123,7 +123,7 @@ async def test_breaks_are_stamped_too(ops: Ops):
         y = op("Neg", op("TestWatch", op("Neg", x, name="before"), name="break"), name="after")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Walk(program, [array], True, traced=True)
+    run = Walk(program, [array], in_place=True, traced=True)
 
     walked(run)
 
@@ -146,7 +146,7 @@ async def test_a_run_that_fails_is_told_up_to_the_node_that_failed(ops: Ops):
         back = op("Reshape", op("Abs", flat, name="abs"), constant([2], "int32"), name="back")
         y = op("Neg", op("TestRefuse", back, name="refuse"), name="never")
     program = await program_of([y], {x: np.zeros(2, np.float32)})
-    run = Walk(program, [np.ones(2, np.float32)], True, traced=True)
+    run = Walk(program, [np.ones(2, np.float32)], in_place=True, traced=True)
 
     with pytest.raises(InvalidArgumentError, match="refuse"):
         walked(run)
@@ -161,7 +161,7 @@ async def test_a_run_cancelled_before_it_starts_has_no_records():
         y = op("Neg", x, name="y")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Walk(program, [array], True, traced=True)
+    run = Walk(program, [array], in_place=True, traced=True)
     run.cancel()
 
     assert walked(run) == Outcome.CANCELLED
@@ -175,7 +175,7 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
         y = op("Exp", op("Neg", x, name="first"), name="second")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Walk(program, [array], True, traced=True)
+    run = Walk(program, [array], in_place=True, traced=True)
     run.frame.words[INLINE_FUEL] = 0  # enough for one row
     outcome = run.start(run.walker.start_inline)
     assert outcome == Outcome.PAUSED
@@ -200,10 +200,10 @@ async def test_a_run_that_is_not_traced_has_no_trace():
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
 
-    watched = Walk(program, [array], True, traced=True)
+    watched = Walk(program, [array], in_place=True, traced=True)
     walked(watched)
     stamps = records(watched)
-    plain = Walk(program, [array], True)
+    plain = Walk(program, [array], in_place=True)
     assert plain.frame is watched.frame, "the frame is used again"
     walked(plain)
 
@@ -223,7 +223,7 @@ async def test_records_say_what_the_nodes_took_and_put_out():
         await session.run(init)
         await session.run([y, shape], {x: [1.0, 2.0, 3.0]})
         program = programs(session)[-1]
-        run = Walk(program, [np.ones(3, np.float32)], False, traced=True)
+        run = Walk(program, [np.ones(3, np.float32)], in_place=False, traced=True)
         walked(run)
     collector = StepStatsCollector()
 

@@ -99,7 +99,7 @@ async def test_cancelled_before_its_turn_nothing_was_run(graph):
         await session.run(add)
         executor = executors(session)[-1]
         spend(executor)
-        pending = executor.run_at_once([])
+        pending = executor.run_nowait([])
         assert isinstance(pending, InTurn)
         waiting = asyncio.create_task(pending.finish())
         waiting.cancel()
@@ -118,7 +118,7 @@ async def test_a_program_that_is_gone_when_its_turn_comes_is_made_again(graph):
         await session.run(y, {x: array})
         (executor,) = executors(session)
         spend(executor)
-        pending = executor.run_at_once([array])
+        pending = executor.run_nowait([array])
         assert isinstance(pending, InTurn)
         for runner in executor.runners:
             runner.programs.clear()
@@ -134,7 +134,7 @@ async def test_a_step_without_a_program_is_planned_in_its_turn(graph):
         await session.run(y, {x: np.zeros(3, np.float32)})
         (executor,) = executors(session)
         spend(executor)
-        pending = executor.run_at_once([np.zeros(5, np.float32)])
+        pending = executor.run_nowait([np.zeros(5, np.float32)])
         assert isinstance(pending, InTurn)
         (result,) = await pending.finish()
 

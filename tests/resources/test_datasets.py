@@ -188,9 +188,9 @@ def test_an_iterator_takes_only_what_it_gives():
     with pytest.raises(InvalidArgumentError, match="Data type mismatch at component 0"):
         iterator.begin(slices([1, 2], dtype=np.float32))
     iterator.begin(slices([1, 2]))
-    assert iterator.next_at_once()[0].tolist() == [1, 2]
+    assert iterator.next_nowait()[0].tolist() == [1, 2]
     with pytest.raises(OutOfRangeError, match="End of sequence"):
-        iterator.next_at_once()
+        iterator.next_nowait()
 
 
 def test_shapes_say_what_is_known():

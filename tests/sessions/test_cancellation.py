@@ -17,9 +17,9 @@ from tests.tiers import (
     feed,
     graph,
     op,
-    ran_at_once,
     read,
     resource,
+    run_nowait,
     runtime,
     session_on,
 )
@@ -196,7 +196,7 @@ async def test_a_step_cancelled_while_its_program_is_compiled_leaves_the_program
         assert isinstance(results[0], asyncio.CancelledError)
         for result in results[1:]:
             np.testing.assert_array_equal(result, [2] * 4)
-        assert ran_at_once(executors(session)[0], [array]) is not None
+        assert run_nowait(executors(session)[0], [array]) is not None
 
 
 async def test_a_step_cancelled_while_it_is_planned_leaves_the_plan_to_others():

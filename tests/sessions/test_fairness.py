@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aioexec.execution import reference
-from aioexec.execution.budget import SLICE_NS
+from aioexec.execution.budget import CHECK_NS
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.graph import Graph
 from aioexec.planning.workload import HEAVY_BYTES
@@ -119,7 +119,7 @@ async def test_a_long_step_on_the_loop_takes_turns_with_a_short_one(
 
     def spend(x: Any) -> Any:
         nonlocal now
-        now += SLICE_NS  # not longer, or it would be sent to a worker
+        now += CHECK_NS  # not longer, or it would be sent to a worker
         return x + 1
 
     ops.broken("TestSpend", spend)

@@ -84,7 +84,7 @@ async def test_costs_are_learned_from_the_steps_that_are_asked_for():
     has_costs = []
 
     async with direct(learning, g) as session:
-        assert not session.runs_at_once
+        assert not session.runs_nowait
         for _ in range(5):
             metadata = RunMetadata()
             await session.run(None, [("x:0", 1.0)], ["y:0"], [], metadata)

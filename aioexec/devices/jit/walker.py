@@ -12,7 +12,7 @@ kernel is a BREAK: the walk stops there, Python runs that node, and the walk res
     word 5  number of rows
     word 6  fuel of an inline walk
     word 7  address of the stamps of a traced walk, two for each row; 0: the walk is not traced
-    word 8… slots: addresses, see graph/kernel
+    word 8… slots: addresses, see graph/kernels/kernel
 
 The walk flushes denormals from entry to exit and restores the control register. There are two entries to one walker: one keeps
 the interpreter lock (on the event loop: releasing it for 2 µs beside a busy thread costs 5 ms), the other releases it (on a
@@ -296,11 +296,11 @@ _FUEL_INLINE = """
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 %budget, ptr %fuel.at
 """
-SLICE_NS = 5_000_000
+RELEASED_FUEL_NS = 5_000_000
 """Estimated time after which a walk on a worker checks whether jobs wait for the thread."""
 _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
-  store i64 {SLICE_NS}, ptr %fuel.at
+  store i64 {RELEASED_FUEL_NS}, ptr %fuel.at
 """
 _CALL_INLINE = "  %outcome = call i64 @walk(ptr %frame)"
 _CALL_RELEASED = """

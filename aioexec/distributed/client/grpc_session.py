@@ -85,7 +85,7 @@ class GrpcSession(SessionRuntime):
         self._refused: OpError | None = None
 
     @property
-    def runs_at_once(self) -> bool:
+    def runs_nowait(self) -> bool:
         return False
 
     def scope_of(self, options: StepOptions) -> StepScope:

@@ -83,7 +83,7 @@ class StepRequest:
             echoes=True,
         )
 
-    def run_at_once(self, feeds: Any) -> None:
+    def run_nowait(self, feeds: Any) -> None:
         """None: a server's reply has to be awaited."""
 
     def echoed(self, feeds: Sequence[Any]) -> list[Any]:

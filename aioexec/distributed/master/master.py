@@ -254,7 +254,7 @@ class Master:
             ):
                 replied = partial(_step_reply, message)
                 targets = tuple(message.target)
-                answer = session.begin_at_once(feeds, fetches, targets, request.tensors, replied)
+                answer = session.begin_nowait(feeds, fetches, targets, request.tensors, replied)
                 if answer is not None:
                     return answer
         except Exception as error:

@@ -190,7 +190,7 @@ class MasterSession(DirectSession):
 
     # Steps
 
-    def begin_at_once(
+    def begin_nowait(
         self,
         feeds: tuple[str, ...],
         outputs: tuple[str, ...],
@@ -200,9 +200,9 @@ class MasterSession(DirectSession):
     ) -> Answer | None:
         """Begin a known step without special options, synchronously; None if it has to wait for its turn."""
         step = self._named.get((feeds, outputs, targets))
-        if step is None or self._doubtful or not self.runs_at_once or not self.steps.life.is_open:
+        if step is None or self._doubtful or not self.runs_nowait or not self.steps.life.is_open:
             return None
-        found = step.executor.run_at_once(values)
+        found = step.executor.run_nowait(values)
         if found is None:
             return None
         STEPS.value += 1

@@ -28,7 +28,7 @@ def answer_of(begun: Pending, steps: Steps, replied: Replied) -> Answer:
 def _result(begun: Begun, reason: OpError | None) -> list[Any] | OpError | None:
     """The result of a step; `reason` replaces a cancellation. None: it still runs, or its values are large."""
     try:
-        return begun.results_at_once()
+        return begun.results_nowait()
     except asyncio.CancelledError:
         return reason or CancelledError("the step was cancelled")
     except BaseException as error:  # a kernel may raise any exception

@@ -209,7 +209,7 @@ class Worker:
                 )
             replied = partial(self._part_reply, message)
             answer = (
-                session.begin_at_once(message, request.tensors, replied) if _is_plain(message, call) else None
+                session.begin_nowait(message, request.tensors, replied) if _is_plain(message, call) else None
             )
         except Exception as error:
             return Answer(came=_failed_part(message, error))

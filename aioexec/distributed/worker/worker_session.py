@@ -157,7 +157,7 @@ class WorkerSession(Host):
                 step.over()
                 self._table.leave(step)
 
-    def begin_at_once(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
+    def begin_nowait(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
         """Begin a registered graph for a request without options; None: it cannot begin synchronously.
 
         Raises:
@@ -166,7 +166,7 @@ class WorkerSession(Host):
         executor = self._executors.get(message.graph_handle)
         if executor is None:
             raise _not_found(message.graph_handle)
-        if not self.steps.life.is_open or not executor.begins_at_once:
+        if not self.steps.life.is_open or not executor.can_begin_nowait:
             return None
         step = self._entered(message.step_id)
         step.begin(self)
@@ -180,7 +180,7 @@ class WorkerSession(Host):
 
         try:
             self._send(step.rendezvous, message.send, tensors)
-            part = executor.begin_at_once(StepSettings(shared=SharedStep(message.step_id, step.rendezvous)))
+            part = executor.begin_nowait(StepSettings(shared=SharedStep(message.step_id, step.rendezvous)))
         except Exception as error:
             return Answer(came=over(from_exception(error)))
         answer = answer_of(part, self.steps, over)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
 
 Array = np.ndarray[Any, Any]
-INLINE_FUEL = 50_000
+JUMPING_INLINE_LIMIT_NS = 50_000
 """Estimated nanoseconds an inline walk of unknown duration may take before it moves to a worker."""
-INLINE_NS = 150_000
+INLINE_LIMIT_NS = 150_000
 """The longest run that begins and ends inline: less than two hops between threads take, and less than a third of a tick."""
 _WINDOW_NS = 2_000_000
 """Total duration of the runs that count as recent."""
@@ -65,9 +65,13 @@ class Program(FramePool):
         self.is_stateless = self.unbroken and not self.may_move and not variant.uses
         self._is_for_workers = bool(self.parallel_regions) or UNBOUNDED in work
         self.is_for_loops = self.unbroken and not self.may_move and is_in_slices(variant)
-        self.bound = INLINE_FUEL if variant.jumps else INLINE_NS
-        self.fuel = INLINE_FUEL if variant.jumps else min(max(INLINE_FUEL, variant.cost), MOST_NS)
-        self.inline = not self._is_for_workers and self.cost <= self.bound
+        self.inline_limit_ns = JUMPING_INLINE_LIMIT_NS if variant.jumps else INLINE_LIMIT_NS
+        self.fuel = (
+            JUMPING_INLINE_LIMIT_NS
+            if variant.jumps
+            else min(max(JUMPING_INLINE_LIMIT_NS, variant.cost), MOST_NS)
+        )
+        self.inline = not self._is_for_workers and self.cost <= self.inline_limit_ns
         self._least, self._spent = _ENDLESS, 0
         self.last_used = 0
         self.rooms: dict[int, int] = {}
@@ -81,7 +85,7 @@ class Program(FramePool):
         measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
         if measured > self.cost:
             self.cost = measured
-            self.inline = not self._is_for_workers and measured <= self.bound
+            self.inline = not self._is_for_workers and measured <= self.inline_limit_ns
 
     def measured(self, nanoseconds: int) -> None:
         """Update the cost from the duration of a run.
@@ -91,9 +95,9 @@ class Program(FramePool):
         """
         self._least = nanoseconds if nanoseconds < self._least else self._least
         self._spent += nanoseconds
-        if nanoseconds <= self.bound and not self._is_for_workers:
+        if nanoseconds <= self.inline_limit_ns and not self._is_for_workers:
             self.inline = True
         if self._spent > _WINDOW_NS:
             self.cost = self._least
-            self.inline = self.inline and self.cost <= self.bound * 5 // 4
+            self.inline = self.inline and self.cost <= self.inline_limit_ns * 5 // 4
             self._least, self._spent = _ENDLESS, 0

@@ -12,12 +12,12 @@ While a thread walks, it may wait for the tasks of a parallel region (`region` o
 in Python (`inner` is set); a run that is paused in either of them continues there.
 
 A program that is cheap by its measured cost is walked on the loop to its end. One whose duration depends on data begins there
-and moves to a worker when `Program.bound` is over. To submit a run to a worker and to be notified of its end takes 100 to 200
-µs where idle processors sleep, and the loop's own processor has no work meanwhile. So a run of a few milliseconds with parallel
-regions begins on the loop as well: the loop runs tasks as the workers do, in slices that are charged to the tick, with all
-other callbacks between two slices. It does this for one run at a time, and only while no job waits for a worker; a run shorter
-than the two hops is an exception. A run that takes longer than expected, was cancelled or failed ends on a worker, where a
-thread can wait; so does any run if the other callbacks need the loop.
+and moves to a worker when `Program.inline_limit_ns` is over. To submit a run to a worker and to be notified of its end takes
+100 to 200 µs where idle processors sleep, and the loop's own processor has no work meanwhile. So a run of a few milliseconds
+with parallel regions begins on the loop as well: the loop runs tasks as the workers do, in slices that are charged to the
+tick, with all other callbacks between two slices. It does this for one run at a time, and only while no job waits for a
+worker; a run shorter than the two hops is an exception. A run that takes longer than expected, was cancelled or failed ends on
+a worker, where a thread can wait; so does any run if the other callbacks need the loop.
 
 All methods are called on the event loop.
 """
@@ -81,7 +81,7 @@ class ProgramRun(Walk):
     Constant once it has begun: `_budget`, the loop's; `_pool`, the workers to which it may move; `_collector`, which records
     the execution of its nodes. Changing: `state`; `_spent`, nanoseconds it was walked; `_is_helped`, whether the loop walks it
     in slices; `_holds`, whether it has pinned its variables and holds their leases, since it outlives the callback that made
-    it; `_is_awaited`, whether `finish` was called.
+    it; `_is_awaited`, whether `finish` was called. A run by `walk_to_end` ends in the same callback: it has only a `state`.
     """
 
     __slots__ = ("_budget", "_collector", "_holds", "_is_awaited", "_is_helped", "_pool", "_spent", "state")
@@ -108,7 +108,7 @@ class ProgramRun(Walk):
         program = self.program
         self.frame.words[PC] = 0  # of the frame's last run
         if program.inline:
-            self._walk_slice(None, program.bound)
+            self._walk_slice(None, program.inline_limit_ns)
         elif self.trace is None and may_help(program, self._pool, self._budget):
             self._is_helped = True
             self._budget.helps += 1
@@ -154,7 +154,7 @@ class ProgramRun(Walk):
         Raises:
             OpError: a node failed.
         """
-        self.state = State.FAILED
+        state = State.FAILED
         began = perf_counter_ns()
         walker = self.walker
         try:
@@ -164,11 +164,12 @@ class ProgramRun(Walk):
                 while outcome == Outcome.PAUSED:
                     outcome = self.walk(walker.resume_inline(self.frame.words), walker.resume_inline)
                 assert outcome == Outcome.DONE  # it cannot be cancelled
-            self.state = DONE
+            state = DONE
         finally:
+            self.state = state
             ended = perf_counter_ns()
             budget.charge(began, ended)
-            self.give_back(self.state is DONE, collector)
+            self.give_back(state is DONE, collector)
         self.program.measured(ended - began)
 
     def _walk_slice(self, outcome: int | None, longest: int) -> None:
@@ -297,7 +298,9 @@ def run_now(
         return None
     in_place = program.inline and not program.may_move
     try:
-        run = ProgramRun(program, inputs, in_place, collector is not None, None, not program.inline)
+        run = ProgramRun(
+            program, inputs, in_place=in_place, traced=collector is not None, queued=not program.inline
+        )
     except NoRoomError:
         return None
     if objects:
@@ -328,7 +331,7 @@ async def run_in_turn(
     try:
         frame = await program.lease_in_turn()
         try:
-            run = ProgramRun(program, inputs, False, collector is not None, frame)
+            run = ProgramRun(program, inputs, in_place=False, traced=collector is not None, frame=frame)
         except BaseException:
             program.release(frame)
             raise

@@ -201,7 +201,7 @@ def _get_next(context: KernelContext) -> Compute:
         return wait(step, iterator_behind(handle))
 
     def at_once(handle: Any) -> Any:
-        element = iterator_behind(handle).next_at_once()
+        element = iterator_behind(handle).next_nowait()
         return WOULD_BLOCK if element is None else given(element)
 
     return NonblockingKernel(get_next, at_once)

@@ -216,7 +216,7 @@ class PartialRuns:
             run.begin(call.fed, call.asked)
             for place, feed in enumerate(call.feeds):
                 step.feed(feed, values[place])
-            outputs = step.fetch_at_once(call.fetches, call.operations)
+            outputs = step.fetch_nowait(call.fetches, call.operations)
             if outputs is not None and run.is_done:
                 if step.close_if_over():
                     self._open.pop(handle, None)
