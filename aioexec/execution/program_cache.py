@@ -75,7 +75,13 @@ class ProgramCache:
 
     def lookup(self, inputs: Sequence[Array]) -> Program | None:
         """The program for these inputs, if it exists; it counts as used."""
-        key = self.key_of(inputs)
+        if self._content:
+            key = self.key_of(inputs)
+        else:  # as `key_of`, without a call: every step is here
+            shapes: list[Hashable] = []
+            for value in inputs:
+                shapes.append(value.shape)  # noqa: PERF401 (a loop takes half as long as a comprehension)
+            key = tuple(shapes)
         program = self.programs.get(key) if key is not None else None
         if program is not None:
             program.last_used = next(_uses)

@@ -298,9 +298,8 @@ def run_now(
         return None
     in_place = program.inline and not program.may_move
     try:
-        run = ProgramRun(
-            program, inputs, in_place=in_place, traced=collector is not None, queued=not program.inline
-        )
+        # By position: keywords would take a tenth of a short step.
+        run = ProgramRun(program, inputs, in_place, collector is not None, None, not program.inline)
     except NoRoomError:
         return None
     if objects:

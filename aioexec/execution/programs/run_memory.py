@@ -75,7 +75,6 @@ class RunMemory:
         self,
         program: Program,
         inputs: Sequence[Array],
-        *,
         in_place: bool,
         traced: bool = False,
         frame: Frame | None = None,
