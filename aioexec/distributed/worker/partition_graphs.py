@@ -12,7 +12,7 @@ from aioexec.distributed.worker.fused_nodes import expanded
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.collector import collector_disabled
-from aioexec.graph.io.function_defs import import_library
+from aioexec.graph.io.function_def_import import import_library
 from aioexec.graph.io.graphdef_nodes import Importer
 from aioexec.graph.io.graphdef_source import Source
 from aioexec.graph.kernels.kernel import Role

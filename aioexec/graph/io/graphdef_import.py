@@ -18,7 +18,7 @@ from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.collector import collector_disabled
-from aioexec.graph.io.function_defs import import_library
+from aioexec.graph.io.function_def_import import import_library
 from aioexec.graph.io.graphdef_nodes import Importer
 from aioexec.graph.io.graphdef_source import CONTROL, Key, Source, parse_key
 from aioexec.graph.node import Operation, Tensor
