@@ -48,7 +48,7 @@ def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool
     return Place(container, f"_{next(_private_names)}_{node_name}")
 
 
-def resource_behind(kind: type[Resource], handle: Any, device: str) -> Resource:
+def resource_of_handle(kind: type[Resource], handle: Any, device: str) -> Resource:
     """Return the resource of a handle, for a kernel on `device`.
 
     Raises:

@@ -353,7 +353,7 @@ def element_dims(value: Array) -> Dims:
     return tuple(None if size < 0 else size for size in sizes)
 
 
-def spelled(dims: Dims, dtype: np.dtype[Any]) -> Array:
+def encoded_shape(dims: Dims, dtype: np.dtype[Any]) -> Array:
     """Encode a shape as an operand `element_shape`."""
     return np.array(-1 if dims is None else [-1 if size is None else size for size in dims], dtype)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from aioexec.resources.manager import ResourceManager, place_of, resource_behind
+from aioexec.resources.manager import ResourceManager, place_of, resource_of_handle
 
 
 class Queue:
@@ -170,8 +170,8 @@ def test_a_handle_is_the_resource_bare_or_in_an_array():
     boxed = np.empty((), object)
     boxed[()] = queue
 
-    assert resource_behind(Queue, queue, "cpu") is queue
-    assert resource_behind(Queue, boxed, "cpu") is queue
+    assert resource_of_handle(Queue, queue, "cpu") is queue
+    assert resource_of_handle(Queue, boxed, "cpu") is queue
 
 
 @pytest.mark.behaviour(130)
@@ -179,12 +179,12 @@ def test_a_handle_of_another_type_or_device_is_refused():
     queue = Queue()
     queue.name, queue.device = "q", "cpu:0"
 
-    assert resource_behind(Queue, queue, "cpu:0") is queue
+    assert resource_of_handle(Queue, queue, "cpu:0") is queue
     with pytest.raises(
         InvalidArgumentError, match="using the wrong type: expected a Table, the handle points to 'q'"
     ):
-        resource_behind(Table, queue, "cpu:0")
+        resource_of_handle(Table, queue, "cpu:0")
     with pytest.raises(InvalidArgumentError, match="'q' located in device cpu:0 from device cpu:1"):
-        resource_behind(Queue, queue, "cpu:1")
+        resource_of_handle(Queue, queue, "cpu:1")
     with pytest.raises(InvalidArgumentError, match="using the wrong type"):
-        resource_behind(Queue, np.zeros(()), "cpu:0")
+        resource_of_handle(Queue, np.zeros(()), "cpu:0")

@@ -12,7 +12,7 @@ import numpy as np
 
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Reference
 from aioexec.ops.common.elementwise import Array
-from aioexec.resources.manager import place_of, resource_behind
+from aioexec.resources.manager import place_of, resource_of_handle
 
 Resource = TypeVar("Resource")
 
@@ -67,7 +67,7 @@ def finder(
         nonlocal known, checked
         if handle is known and checked is not None:
             return checked
-        found = resource_behind(kind, handle, device)
+        found = resource_of_handle(kind, handle, device)
         check(found)
         known, checked = handle, found
         return found

@@ -13,7 +13,7 @@ from aioexec.errors import InternalError, InvalidArgumentError
 from aioexec.graph.kernels.kernel import Compute, KernelContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.common.elementwise import Array, shown
-from aioexec.resources.manager import resource_behind
+from aioexec.resources.manager import resource_of_handle
 from aioexec.resources.stack import Stack
 from aioexec.resources.tensor_list import boxed
 from aioexec.shapes import Dims
@@ -31,7 +31,7 @@ def _made(context: KernelContext) -> Compute:
 
 
 def _stack_in(handle: Any) -> Stack:
-    return resource_behind(Stack, handle, "")
+    return resource_of_handle(Stack, handle, "")
 
 
 def _push(context: KernelContext) -> Compute:

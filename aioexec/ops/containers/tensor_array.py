@@ -26,7 +26,7 @@ from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.common.elementwise import Array, shown
-from aioexec.resources.manager import resource_behind
+from aioexec.resources.manager import resource_of_handle
 from aioexec.resources.tensor_array import TensorArray
 from aioexec.resources.tensor_list import boxed
 from aioexec.shapes import Dims
@@ -71,7 +71,7 @@ def _gradient_array(context: KernelContext) -> Compute:
 
 
 def _array_in(handle: Any) -> TensorArray:
-    return resource_behind(TensorArray, handle, "")
+    return resource_of_handle(TensorArray, handle, "")
 
 
 Verb = Callable[..., Any]

@@ -25,10 +25,10 @@ from aioexec.resources.tensor_list import (
     TensorList,
     boxed,
     element_dims,
+    encoded_shape,
     list_in,
     reserved,
     shown,
-    spelled as spelled_dims,
 )
 from aioexec.shapes import Dims
 
@@ -161,7 +161,7 @@ register(
 
 def _element_shape(context: KernelContext) -> Compute:
     dtype = context.output_dtypes[0].numpy
-    return lambda variant: spelled_dims(list_in(variant).dims, dtype)
+    return lambda variant: encoded_shape(list_in(variant).dims, dtype)
 
 
 def _spelled_shape(context: ShapeContext) -> Sequence[Dims]:

@@ -249,7 +249,7 @@ SUMMATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def _thresholds(count: int, last: float = 1.0 + MARGIN) -> list[float]:
-    """Return thresholds evenly from just below 0 to just above 1."""
+    """Return evenly spaced thresholds; the first is just below 0, the last (`last`) by default just above 1."""
     return [0.0 - MARGIN, *((k + 1) * 1.0 / (count - 1) for k in range(count - 2)), last]
 
 

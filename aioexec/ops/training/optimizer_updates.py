@@ -383,7 +383,7 @@ optimizer(
 
 
 def _proximal_point(wanted: Array, rate: Array, l1: Array, l2: Array) -> Array:
-    """Return the proximal point: the minimiser of l1 |x| + l2 x² / 2 near `wanted`."""
+    """Return the proximal point of `wanted`: argmin over x of (x - wanted)² / 2 + rate (l1 |x| + l2 x² / 2)."""
     kept = np.sign(wanted) * np.maximum(np.abs(wanted) - rate * l1, 0) if l1 > 0 else wanted
     shrunk: Array = kept / (1 + l2 * rate)
     return shrunk

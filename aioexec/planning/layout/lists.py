@@ -49,7 +49,7 @@ from aioexec.planning.layout.pending import (
     Slab,
 )
 from aioexec.planning.layout.state import LayoutState
-from aioexec.resources.tensor_list import element_dims, spelled
+from aioexec.resources.tensor_list import element_dims, encoded_shape
 
 _LONGEST = 1 << 24
 """The most bytes of a list of fixed length in memory; a longer one is an object."""
@@ -147,7 +147,7 @@ class _Verb:
         elif verb is ListVerb.LENGTH:
             self._finish(slab, self._length(slab))
         elif verb is ListVerb.ELEMENT_SHAPE:
-            self._finish(slab, spelled(slab.dims, self.instruction.node.op.outputs[0].dtype.numpy))
+            self._finish(slab, encoded_shape(slab.dims, self.instruction.node.op.outputs[0].dtype.numpy))
         elif verb is ListVerb.CLOSE:
             slab.closed = True
         elif verb is ListVerb.GRADIENT:
