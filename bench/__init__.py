@@ -1,1 +1,1 @@
-"""Benchmarks: one file a question, aioexec beside its peers in one run; see `python -m bench --help`."""
+"""Benchmarks: one module per question, aioexec and its peers in one run; see `python -m bench --help`."""

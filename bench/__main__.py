@@ -1,6 +1,6 @@
-"""`python -m bench NAME… [--runs N] [--peers …] [--json F] [--quick]`: run benchmarks and print their tables.
+"""`python -m bench NAME… [--runs N] [--peers …] [--json F] [--quick]`: runs benchmarks and prints their tables.
 
-`python -m bench targets F…` judges the runs in files once more, together; `python -m bench chart F… -o SVG` draws them.
+`python -m bench targets F…` judges the runs in files together; `python -m bench chart F… -o SVG` draws them.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What does a formula over large arrays cost: Black-Scholes prices of calls and puts?"""
+"""The time of a formula over large arrays: Black-Scholes prices of calls and puts."""
 
 from contextlib import AsyncExitStack
 from typing import Any

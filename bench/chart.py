@@ -1,6 +1,6 @@
-"""A chart of the ratios: for each workload and peer how many times faster aioexec is, on a logarithmic scale, as SVG.
+"""A chart of the ratios: for each workload and peer the speedup of aioexec, on a logarithmic scale, as SVG.
 
-A bar ends at the median run, a line shows the least and the most, a tick where the target is.
+A bar ends at the median run, a line spans minimum to maximum, a tick marks the target.
 """
 
 import math

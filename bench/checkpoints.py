@@ -1,9 +1,8 @@
-"""How long does it take to save and to restore 200 MiB, and how late is a 1 ms heartbeat meanwhile?
+"""The time to save and to restore 200 MiB, and the lateness of a 1 ms heartbeat meanwhile.
 
 aioexec's save returns once the checkpoint is on the disk; TensorFlow leaves that to the system. Both write the meta graph too.
-A save removes the oldest of two checkpoints; "nothing removed" leaves that out, as what it takes is the disk's own: where it is
-mounted to discard what is freed, a file that is on it takes longer to remove than to write, and one that only memory holds does
-not.
+A save removes the older of two checkpoints; "nothing removed" leaves that out, since its time depends on the file system: with
+discard enabled, removing a file on disk takes longer than writing it, removing one that is only in the page cache does not.
 """
 
 import tempfile

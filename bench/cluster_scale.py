@@ -1,8 +1,8 @@
-"""How do the first step and each further one grow with the workers they run on, and the edges between them?
+"""The time of the first and of further steps by the number of workers and of edges between them.
 
-All workers are real servers in one loop, whose calls are messages in memory that take no time. A star has a node on each worker
-and their sum on the first; a ring has a value that goes from worker to worker, once around. What is timed is a step; the notes
-break down what came before it.
+All workers are real servers in one loop, with simulated messages that take no time. A star has a node on each worker and their
+sum on the first; a ring has a value that is passed from worker to worker, once around. A step is timed; the notes break down
+the time before it.
 """
 
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, for both engines: the same tasks, one process each, on this machine."""
+"""Server processes of both engines: the same tasks, one process each, on this machine."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What do a forward pass and a training step of a small CNN cost (28×28, batch 32)?
+"""The time of a forward pass and a training step of a small CNN (28×28, batch 32).
 
 5×5×32, pool, 5×5×64, pool, 1024, 10; NHWC, ReLU, "SAME" padding, 2×2 max pooling.
 """

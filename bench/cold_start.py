@@ -1,4 +1,4 @@
-"""How long from the start of a process to the first result of an MLP (784-512-512-10, batch 32)?"""
+"""The time from process start to the first result of an MLP (784-512-512-10, batch 32)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How many requests do 64 concurrent clients of the MLP (batch 1) get answered in one loop?"""
+"""The number of requests of 64 concurrent clients of the MLP (batch 1) that one loop serves per second."""
 
 from asyncio import sleep, to_thread
 from contextlib import AsyncExitStack

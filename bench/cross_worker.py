@@ -1,7 +1,7 @@
-"""What does an edge between two workers cost a step?
+"""The time that an edge between two workers adds to a step.
 
-Two servers in processes of their own, the client in a third; the graph begins and ends at the client's server. One case brings
-a value of 4 bytes from the other worker, the other goes to and fro: ten times there and ten times back, each after the other.
+Two servers in separate processes, the client in a third; the graph begins and ends at the client's server. One case receives a
+value of 4 bytes from the other worker, the other case makes ten round trips, one after another.
 """
 
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""How long does importing a GraphDef take?"""
+"""The time to import a GraphDef."""
 
 from contextlib import AsyncExitStack
 from typing import Any

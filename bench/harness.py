@@ -1,4 +1,4 @@
-"""Runs one benchmark: each peer in its own process, their rounds in turn, their results compared."""
+"""Runs one benchmark: each peer in its own process, their rounds interleaved, their results compared."""
 
 import itertools
 import json

@@ -1,7 +1,7 @@
-"""What do batches cost that queue runners put together, example by example?
+"""The time per batch of examples that queue runners assemble.
 
-Numbers go through a queue of a producer, are computed with, go through a second queue and come out in batches. A step takes so
-many that what the queues hold already does not count.
+Numbers pass through the queue of a producer, a computation and a second queue, and are dequeued in batches. A step takes so
+many that the initial content of the queues does not matter.
 """
 
 from contextlib import AsyncExitStack
@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.workload import Case, Workload
 
-QUESTION = "What do batches cost that queue runners put together, example by example?"
+QUESTION = "The time per batch of examples that queue runners assemble."
 MEASURES = "time of 50 batches of 32 examples"
 CASES = [Case("in order", variant="batch"), Case("mixed", variant="shuffle_batch")]
 EXAMPLES = 1000

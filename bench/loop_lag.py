@@ -1,6 +1,6 @@
-"""How late is a 1 ms heartbeat while two sessions run heavy steps in the same loop?
+"""The lateness of a 1 ms heartbeat while two sessions run heavy steps in the same loop.
 
-A peer that blocks holds the loop for the whole step; "in threads", it runs behind `asyncio.to_thread`.
+A blocking peer holds the loop for the whole step; "in threads" calls it by `asyncio.to_thread`.
 """
 
 import asyncio

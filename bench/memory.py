@@ -1,7 +1,6 @@
-"""How much memory does training take: at its peak, over 20 steps of a new process?
+"""The peak memory of a training of 20 steps in a new process.
 
-A row "process" is the whole of it: library, graph, variables and steps. A row "steps" is what the steps add to what the
-process held when its variables were initialised.
+Row "process": library, graph, variables and steps. Row "steps": the increase after the variables were initialised.
 """
 
 import json

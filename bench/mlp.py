@@ -1,4 +1,4 @@
-"""The multilayer perceptron 784-512-512-10 of several benchmarks: weights, inputs and the forward pass."""
+"""The multilayer perceptron 784-512-512-10 shared by several benchmarks: weights, inputs and the forward pass."""
 
 from itertools import pairwise
 from typing import Any

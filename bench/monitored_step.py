@@ -1,7 +1,7 @@
-"""What do the hooks of a training session add to a step?
+"""The time that the hooks of a training session add to a step.
 
 Steps of a small model, whose hooks never act: run by the session itself, by a monitored session without hooks, and by one with
-the three hooks MonitoredTrainingSession adds. The difference of two rows is the price.
+the three hooks that MonitoredTrainingSession adds. The cost is the difference of two rows.
 """
 
 import tempfile
@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.workload import Case, Workload
 
-QUESTION = "What do the hooks of a training session add to a step?"
+QUESTION = "The time that the hooks of a training session add to a step."
 CASES = [
     Case("plain step", variant="plain"),
     Case("monitored, no hooks", variant="bare"),

@@ -1,4 +1,4 @@
-"""What does a partial run cost: its setup, then two parts, the second one going on from the first?"""
+"""The time of a partial run: its setup and two parts, of which the second continues from the first."""
 
 from contextlib import AsyncExitStack
 from typing import Any

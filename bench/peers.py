@@ -1,4 +1,4 @@
-"""The peers: which are installed, in which version, with how many threads; and the machine they run on."""
+"""The peers: their availability, versions and thread counts; and the machine they run on."""
 
 import os
 import platform

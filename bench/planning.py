@@ -1,4 +1,4 @@
-"""How does the first step of a graph grow with its nodes?"""
+"""The time of the first step of a graph by its number of nodes."""
 
 from contextlib import AsyncExitStack
 from typing import Any

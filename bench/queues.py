@@ -1,4 +1,4 @@
-"""What do an enqueue and a dequeue cost, each a run of its own?"""
+"""The time of an enqueue and of a dequeue, each in a run of its own."""
 
 import asyncio as events
 from contextlib import AsyncExitStack

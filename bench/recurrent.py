@@ -1,4 +1,4 @@
-"""How long does a dynamic LSTM over 100 steps take, forward and as a training step?"""
+"""The time of a dynamic LSTM over 100 steps, forward and as a training step."""
 
 from contextlib import AsyncExitStack
 from typing import Any

@@ -1,6 +1,6 @@
-"""What does a step cost on a server, in this process and in another one?
+"""The time of a step on a server, in this process and in another one.
 
-One node, fed and fetched, so that what is timed is the way there and back.
+One node, fed and fetched, so that the round trip is timed.
 """
 
 from contextlib import AsyncExitStack

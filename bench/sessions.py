@@ -1,7 +1,7 @@
-"""The same graph, built by the same code, run by TensorFlow 1.x's session and by aioexec's.
+"""The same graph, built by the same code, in TensorFlow 1.x's session and in aioexec's.
 
-A benchmark writes `build(lib, case)` once against TensorFlow 1.x's names; `lib` is `tensorflow.compat.v1` or
-`aioexec`. The other peers' sides share their setting-up here too.
+A benchmark writes `build(lib, case)` once against TensorFlow 1.x's names; `lib` is `tensorflow.compat.v1` or `aioexec`. The
+setup of the other peers is shared here too.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What does one run of a graph of one node cost, fed and fetched?"""
+"""The time of one run of a graph of one node, fed and fetched."""
 
 from contextlib import AsyncExitStack
 from typing import Any

@@ -1,8 +1,8 @@
-"""Where does the time of a step of one node go? `python -m bench.step_parts`
+"""A breakdown of the time of a step of one node: `python -m bench.step_parts`
 
-The path from `Session.run` to the walker is some calls one inside the other. Each is timed alone, on the objects of a live
-session; what a call does by itself is the difference between its time and that of the calls inside, so all parts sum to the
-whole. A part called "the rest" is what no statement accounts for.
+The path from `Session.run` to the walker consists of nested calls. Each is timed alone, on the objects of a live session; the
+own time of a call is the difference between its time and that of its callees, so all parts add up to the whole. "the rest" is
+the time that no statement accounts for.
 """
 
 import asyncio

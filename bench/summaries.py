@@ -1,4 +1,4 @@
-"""How long does a training step wait for the summary it writes, and for the loop while a million a minute are written?
+"""The time a training step waits for the summary it writes, and the loop lag at a million summaries per minute.
 
 A million a minute is one every 60 µs.
 """

@@ -1,6 +1,6 @@
-"""What a run is to show: for each workload how many times aioexec's time is to go into a peer's, or a limit it must keep.
+"""The targets of a run: for each workload the required ratio of a peer's time to aioexec's, or an absolute limit.
 
-The ratios were fixed from times measured on one machine, peer's over wanted; it is the ratio that counts, within one run.
+The ratios were fixed from times measured on one machine; within one run only ratios are compared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What does a call to another process cost, and how fast does a tensor of 64 MiB get here?
+"""The time of a call to another process, and the rate of a transfer of a 64 MiB tensor.
 
-No session and no step, only the transport: a call of the size of a small step, and a tensor that another process holds. The
-fast path is beside gRPC as aioexec speaks it to TensorFlow, and beside TensorFlow, whose server moves the tensor between two
-tasks in a step that does nothing else.
+Only the transport, without session and step: a call of the size of a small step, and a tensor held by another process. The fast
+path is compared with gRPC as aioexec uses it with TensorFlow, and with TensorFlow, whose server transfers the tensor between
+two tasks in a step that does nothing else.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What does a step cost that has one edge between two devices?
+"""The time of a step with one edge between two devices.
 
 A feed arrives at the first device, so a fed step whose first node is on the second one has two edges; the case of one edge
 starts from a variable.

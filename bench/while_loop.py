@@ -1,4 +1,4 @@
-"""What does a round of a while loop cost?"""
+"""The time of an iteration of a while loop."""
 
 from contextlib import AsyncExitStack
 from typing import Any

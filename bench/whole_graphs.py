@@ -1,7 +1,7 @@
-"""What does a step of a program that TensorFlow exported cost, and how much of it runs natively?
+"""The time of a step of programs that TensorFlow exported, and its native share.
 
-The programs are those of tests/interop/whole_graphs, built by TensorFlow in a process of its own: training steps of small
-networks, gradients and optimisers as TensorFlow wrote them. Both peers import the same bytes.
+The programs are those of tests/interop/whole_graphs, built by TensorFlow in a separate process: training steps of small
+networks, with TensorFlow's gradients and optimisers. Both peers import the same bytes.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""One peer in its own process: `python -m bench.worker BENCHMARK PEER`, JSON lines over stdin and stdout.
+"""Runs one peer in its own process: `python -m bench.worker BENCHMARK PEER`, JSON lines over stdin and stdout.
 
-Requests: `{"do": "open", "case": name, "outputs": path}`, `{"do": "round", "seconds": s}`, `{"do": "close"}`.
-Each is answered by one line; an exception by `{"error": text}`. What libraries print goes to stderr.
+Requests: `{"do": "open", "case": name, "outputs": path}`, `{"do": "round", "seconds": s}`, `{"do": "close"}`. The reply to each
+is one line; to an exception `{"error": text}`. Output of libraries goes to stderr.
 """
 
 import asyncio

@@ -1,14 +1,13 @@
-"""What a benchmark module declares: cases, and for each peer a function that builds one case.
+"""The interface of a benchmark module: cases, and for each peer a function that builds one case.
 
-A module holds `QUESTION`, `CASES` and functions named after peers (`aioexec`, `numpy`, `tensorflow`, …):
+A module defines `QUESTION`, `CASES` and functions named after peers (`aioexec`, `numpy`, `tensorflow`, …):
 
     def numpy(case: Case) -> Workload: ...
     async def aioexec(case: Case, stack: AsyncExitStack) -> Workload: ...  # may enter sessions into the stack
 
-A function that returns None does not take part in the case. Every peer computes the same thing from the same
-seeded inputs; the harness compares what they return. Optional: `TOLERANCE` (relative, of the comparison),
-`ROUNDS` (at most so many), `MEASURES` (what the number is, if not the time of one step), `REFERENCES` (peers
-that are compared and shown, but are no rivals: they do less).
+A function that returns None does not support the case. Every peer computes the same results from the same seeded inputs; the
+harness compares them. Optional: `TOLERANCE` (relative, of the comparison), `ROUNDS` (at most so many), `MEASURES` (the measured
+quantity, if not the time of one step), `REFERENCES` (peers that are compared and shown, but do less and are no rivals).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A graph whose nodes await an HTTP service: two requests of one step are under way together, and a deadline ends both.
+"""A graph whose nodes await an HTTP service: two requests of one step are concurrent, and a deadline ends both.
 
 python examples/aiohttp_node.py
 """

@@ -1,16 +1,16 @@
-"""Training with parameter servers, which keep the variables, and workers, each of which has a graph of the whole model.
+r"""Training with parameter servers, which keep the variables, and workers, each with a graph of the whole model.
 
     python examples/distributed_training.py launch --ps 1 --workers 2 --directory DIRECTORY
 
-starts a process for each task, starts those that die again, and says how well what was trained reads digits. Kill any process
-whenever you like, also with `kill -9`: workers go on where they were, and if a parameter server or the first worker, the
-chief, was lost, from the last checkpoint in DIRECTORY, which all processes must see.
+starts a process for each task, restarts those that die, and prints the accuracy of the trained model on handwritten digits.
+Kill any process at any time, also with `kill -9`: workers continue, from the last checkpoint in DIRECTORY if a parameter server
+or the first worker, the chief, was lost. All processes must have access to DIRECTORY.
 
     TF_CONFIG='{"cluster": {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.2:2222", "10.0.0.3:2222"]}}' \
         python examples/distributed_training.py task --job worker --index 0 --directory DIRECTORY
 
-is one process. Workers train independently of each other, or with `--sync` together: each step is of the mean of the gradients
-of all of them.
+runs one task. Workers train asynchronously, or with `--sync` synchronously: each step applies the mean of the gradients of all
+of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Training on one machine with a monitored session: hooks save and summarise, the loop trains.
 
-Stop it whenever you like, also with `kill -9`: the next start goes on from the last checkpoint. TensorBoard reads DIRECTORY.
+It may be stopped at any time, also with `kill -9`: the next start continues from the last checkpoint. TensorBoard reads
+DIRECTORY.
 
     python examples/monitored_training.py DIRECTORY
 """

@@ -1,9 +1,10 @@
-"""The program of `distributed_training`, unchanged, on Ray: which says where each task runs, and starts again what dies.
+"""The program of `distributed_training`, unchanged, on Ray, which places the tasks and restarts those that die.
 
     pip install 'aioexec[ray]'
     python -m examples.ray_training --ps 1 --workers 2 --directory DIRECTORY
 
-runs it on this machine, or, with RAY_ADDRESS set, on that Ray cluster; all its nodes must see DIRECTORY, and this package.
+runs it on this machine, or, with RAY_ADDRESS set, on that Ray cluster, whose nodes must have access to DIRECTORY and this
+package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A graph whose node awaits a SQLite database: the price of a basket, prices looked up while the step runs.
+"""A graph whose node awaits a SQLite database: the price of a basket, with prices looked up during the step.
 
-The session's loop goes on while the database works; a step that is cancelled or too late takes its query with it.
+The session's loop continues while the database works; a cancelled step, or one past its deadline, cancels its query.
 
     python examples/sqlite_node.py          (needs: pip install aiosqlite)
 """
