@@ -1,7 +1,7 @@
-"""The numbered behaviours of TensorFlow's session runtime that aioexec shows: what `@pytest.mark.behaviour(n)` refers to.
+"""The numbered behaviours of TensorFlow's session runtime that aioexec implements, for `@pytest.mark.behaviour(n)`.
 
-A line says in short what is shown. `V1` are as old as TensorFlow 1.8, `NEEDED` came later and are wanted all the same,
-`LATER` are optional. Numbers are never given away twice.
+Each line summarizes one. `V1` exist since TensorFlow 1.8, `NEEDED` came later and are required too, `LATER` are optional.
+Numbers are never reused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What holds for the whole suite: the plugin with its checks, Hypothesis's settings, and no planner that crashes."""
+"""Settings of the whole suite: the plugin with its checks, Hypothesis's profiles, and failure on planner crashes."""
 
 import gc
 import logging

@@ -1,8 +1,8 @@
-"""Random programs of nested conditionals and loops over small tensors, and what they must compute.
+"""Random programs of nested conditionals and loops over small tensors, and their expected values.
 
-A program is data: Hypothesis draws it, `build` makes a graph of it with either package (aioexec or TensorFlow: they have the
-same names), `evaluate` computes it with NumPy. Predicates look at integers only, so that no rounding decides a branch; numbers
-stay small. Everything that is computed is used, so that nothing is pruned and each `tick` counts.
+A program is data: Hypothesis draws it, `build` makes a graph of it with either package (aioexec or TensorFlow, which have the
+same names), `evaluate` computes it with NumPy. Predicates depend on integers only, so that no rounding decides a branch;
+numbers stay small. Every value is used, so that nothing is pruned and each `tick` counts.
 """
 
 from __future__ import annotations

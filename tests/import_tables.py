@@ -1,6 +1,6 @@
-"""The tables of what is imported on first use, made anew: `python -m tests.import_tables` writes them.
+"""The tables of lazily imported names: `python -m tests.import_tables` regenerates them.
 
-Public names are read from the imports that declare them; which module registers which op is seen by importing all.
+Public names are read from the imports that declare them; the modules of ops are found by importing all of them.
 """
 
 from __future__ import annotations

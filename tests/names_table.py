@@ -1,6 +1,6 @@
-"""The names of the session runtime that TensorFlow 1.x programs use, and where they are here.
+"""The names of the session runtime that TensorFlow 1.x programs use, and their places in this package.
 
-Read by `test_names` (they are there) and by `interop/test_names_interop` (with TensorFlow's arguments).
+Read by `test_names` (they exist) and by `interop/test_names_interop` (with TensorFlow's arguments).
 """
 
 from __future__ import annotations

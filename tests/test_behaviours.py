@@ -1,7 +1,7 @@
-"""Every behaviour this stage promises has a test that cites it, and no test cites what is not listed.
+"""Every required behaviour has a test that cites it, and no test cites an unlisted one.
 
-Tests are read, not imported: those that need TensorFlow are found too. What only they show counts as not shown, since most
-runs leave them out.
+Tests are parsed, not imported, so those that need TensorFlow are found too. Behaviours that only these show do not count, since
+most runs leave them out.
 """
 
 from __future__ import annotations

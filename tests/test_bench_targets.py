@@ -1,4 +1,4 @@
-"""Targets name what the benchmarks have; verdicts and the chart say what runs showed."""
+"""Targets refer to existing benchmarks; verdicts and the chart show the results of runs."""
 
 from importlib import import_module
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""`aioexec.data_classes.dataclass` makes what the standard library's decorator makes, of each of its options that it has."""
+"""`aioexec.data_classes.dataclass` agrees with the standard library's decorator in each supported option."""
 
 import ast
 import copy

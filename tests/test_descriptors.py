@@ -1,4 +1,4 @@
-"""The number of connections follows from what the process may open."""
+"""The limit on connections follows from the process's limit on descriptors."""
 
 from __future__ import annotations
 

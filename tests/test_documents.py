@@ -1,4 +1,4 @@
-"""What README and docs/ say is true: their code runs and prints what it says, and the files and links they name exist."""
+"""README and docs/ are correct: their code runs and prints the shown output, and the files and links they name exist."""
 
 import asyncio
 import re

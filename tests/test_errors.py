@@ -1,4 +1,4 @@
-"""The error classes: TensorFlow's codes and constructors, builtin twins, context, pickling."""
+"""The error classes: TensorFlow's codes and constructors, builtin base classes, context, pickling."""
 
 from __future__ import annotations
 

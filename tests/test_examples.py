@@ -1,4 +1,4 @@
-"""The examples do what they say, also when a step is cancelled or what they ask for fails."""
+"""The examples work, also when a step is cancelled or a service fails."""
 
 from __future__ import annotations
 

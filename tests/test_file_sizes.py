@@ -1,4 +1,4 @@
-"""No file outgrows what a reader can hold in the head."""
+"""The limit on the length of source files."""
 
 from pathlib import Path
 

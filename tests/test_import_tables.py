@@ -1,4 +1,4 @@
-"""What is imported on first use: the tables say what importing everything shows, and laziness changes nothing else."""
+"""The tables of lazily imported names agree with an import of everything, and laziness changes nothing else."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""`import aioexec` loads none of the heavy libraries; they come when they are used."""
+"""`import aioexec` loads none of the heavy libraries; they are imported at first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Imports point one way: every import under aioexec/ is read and held against the table of layers.
+"""Imports point one way: every import under aioexec/ is compared with the table of layers.
 
 Imports inside functions and under TYPE_CHECKING count too: a cycle hidden there is still a cycle.
 """

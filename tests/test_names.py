@@ -1,4 +1,4 @@
-"""The names that programs of TensorFlow 1.x use are there, and what they give is what they say."""
+"""The names that programs of TensorFlow 1.x use exist, and refer to the right objects."""
 
 from __future__ import annotations
 

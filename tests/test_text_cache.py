@@ -1,4 +1,4 @@
-"""What is kept by texts, and what is not."""
+"""Caches by strings: which results are cached."""
 
 from __future__ import annotations
 

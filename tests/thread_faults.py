@@ -1,4 +1,4 @@
-"""A system that starts no more threads."""
+"""Simulates a system that cannot start more threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the engine share: sessions on each of its tiers, and ops made for one test."""
+"""Common parts of engine tests: sessions on each tier, and ops made for one test."""
 
 from __future__ import annotations
 

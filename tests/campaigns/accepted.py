@@ -1,4 +1,4 @@
-"""A difference from TensorFlow that is no finding: its fields, and words for the tables of them."""
+"""A difference from TensorFlow that is accepted: its fields, and constructors for the tables of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where aioexec takes what TensorFlow refuses, or decides otherwise, and why; part of `accepted_differences`."""
+"""Calls that aioexec accepts and TensorFlow refuses, or decides otherwise, with reasons; part of `accepted_differences`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the outcome of a call may differ from TensorFlow's, and why; used by the campaign `error_classes`.
+"""The accepted differences of outcomes from TensorFlow's, with reasons; used by the campaign `error_classes`.
 
-An entry covers an op (or every op) only together with what differs: our class of error and TensorFlow's, part of what
-TensorFlow says, and what must hold of the call. Whatever else differs for the same op is a finding.
+An entry covers an op (or every op) only together with the difference: our class of error and TensorFlow's, part of TensorFlow's
+message, and a predicate of the call. Any other difference for the same op is a finding.
 """
 
 from __future__ import annotations

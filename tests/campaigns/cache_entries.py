@@ -2,8 +2,8 @@
 
     python -m tests.campaigns.cache_entries [--first SEED] [--count N] [--limit SECONDS]
 
-An entry that is not as it was written is never loaded: neither with other bytes, nor as another kind of file. An object file
-that is damaged is refused before anything is linked. Nothing of it is executed here.
+A changed entry is never loaded: neither with other bytes, nor as another kind of file. A damaged object file is refused before
+anything is linked. Nothing of it is executed here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What holds of a call, as predicates for `accepted_differences`."""
+"""Properties of a call, as predicates for `accepted_differences`."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
 """Runs many seeded cases in a child process, and reports each that crashes, hangs or is wrong.
 
-A campaign is a module with a function `case(seed) -> str | None`: None if all is well, otherwise what is wrong in a
-sentence. Where several cases share what is expensive to make, `case` is a generator of these, one for each case of the seed.
+A campaign is a module with a function `case(seed) -> str | None`: None if the case passes, otherwise a sentence that describes
+the failure. If several cases share an expensive setup, `case` is a generator of these results, one for each case of the seed.
 The module ends with
 
     if __name__ == "__main__":
         raise SystemExit(campaign.main(case))
 
-and is run by `python -m tests.campaigns.NAME [--first SEED] [--count N] [--limit SECONDS]`. The cases run in a child
-process, which writes the seed of the present case, and how many cases have ended, to shared memory. A child that dies is a
-finding, and so is a case that takes longer than the limit: the child then prints where it is and is killed. Either way another
-child continues behind that seed. A child whose parent dies ends with all its descendants. The exit status is 1 if there was a
-finding.
+and is run by `python -m tests.campaigns.NAME [--first SEED] [--count N] [--limit SECONDS]`. The cases run in a child process,
+which writes the current seed and the number of finished cases to shared memory. A child that dies is a finding, and so is a
+case that exceeds the limit: the child then prints its stack and is killed. Either way another child continues after that seed.
+If the parent dies, the child ends with all its descendants. The exit status is 1 if there was a finding.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Cancellation at every await, at random times and by deadlines: variables are untorn, nothing is left, the session goes on.
+"""Cancellation at every await, at random times and by deadlines: variables are untorn, nothing leaks, the session stays usable.
 
     python -m tests.campaigns.cancellations --count 1000
 
-A seed chooses where a session runs (in this process on one of three tiers, or on servers: in memory, or of this process with
-real ports) and a step: updates of variables, a loop that updates, a queue, asynchronous functions, two devices, a partial run.
-The step is cancelled at its first await, at its second, and so on until it ends before; once as the await begins, and once as
-what it awaits has come. Other steps add to the same variable meanwhile. Then it is cancelled at random times, which meet native
-rows and workers, and given deadlines.
+A seed selects a session (in this process on one of three tiers, or on servers: in memory, or in this process with real ports)
+and a step: updates of variables, a loop that updates, a queue, asynchronous functions, two devices, a partial run. The step is
+cancelled at its first await, at its second, and so on until it ends before; once at the start of the await, and once when the
+awaited future is done. Other steps add to the same variable meanwhile. Then it is cancelled at random times, within native rows
+and on workers, and given deadlines.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m tests.campaigns.checkpoints [--first SEED] [--count N] [--limit SECONDS]
 
-A mutant is a checkpoint of which one file has changed: any bytes of it; entries of its table, with checksums that are right;
-bytes of a block, or the data of a tensor, with its checksums made anew; or the path in the file that lists checkpoints. It is
-read as a whole and in parts, and merged; one in ten is restored by a session. Where the file that lists checkpoints changed,
-they are looked for in its folder. Each is done, or refused with a canonical error, within the bounds of `mutants.bounded`.
+A mutant is a checkpoint with one changed file: arbitrary bytes; entries of its table, with valid checksums; bytes of a block,
+or the data of a tensor, with recomputed checksums; or the path in the file that lists checkpoints. It is read as a whole and in
+parts, and merged; a session restores one in ten. If the file that lists checkpoints changed, they are looked up in its folder.
+Each call succeeds, or fails with a canonical error, within the bounds of `mutants.bounded`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Many callers at once: runs of one session, clients of one server, and sessions that refuse when they are busy.
+"""Many concurrent callers: runs of one session, clients of one server, and sessions that refuse when busy.
 
-Counts decide, never times. Runs of one session are fair if the run that came as number k is among the first 2 (k + w) to begin,
-w being the runs that may be under way at once; when a run ends depends on the system, which may suspend its thread. Clients
-that repeat a request are fair if, when the first of them has had its last answer, each has had at least half as many. A waiting
+Counts decide, never times. Runs of one session are fair if the run that arrived as number k is among the first 2 (k + w) to
+begin, where w is the limit of concurrent runs; the time of a run's end depends on the system, which may suspend its thread.
+Clients that repeat a request are fair if, when the first of them has its last reply, each has at least half as many. A waiting
 run may take `MOST_BYTES`, however many wait. A session that refuses admits exactly as many runs as it is configured for.
 
     python -m tests.campaigns.crowd --count 4 --limit 300

@@ -2,7 +2,7 @@
 
     python -m tests.campaigns.decoders [--first SEED] [--count N] [--limit SECONDS]
 
-Each is decoded, or refused with a canonical error that is no Internal or Unknown one, within the bounds of `mutants.bounded`.
+Each is decoded, or refused with a canonical error other than Internal or Unknown, within the bounds of `mutants.bounded`.
 """
 
 from __future__ import annotations

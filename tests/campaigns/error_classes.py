@@ -1,10 +1,10 @@
-"""Odd operands for every op TensorFlow has: the class of the error, or the shapes of the values, are TensorFlow's.
+"""Odd operands for every op of TensorFlow: the class of the error, or the shapes of the values, are TensorFlow's.
 
     python -m tests.campaigns.error_classes --first 0 --count 10000
 
 The calls are those of the campaign `operands`, each alone in a graph, on the reference tier. TensorFlow runs the same graph in
-a child, and where it dies or lacks a kernel there is nothing to compare. `accepted_differences` has what differs on purpose.
-An error of ours that is Unknown or Internal is a finding wherever TensorFlow's is another.
+a child; if it dies or lacks a kernel, nothing is compared. `accepted_differences` lists intended differences. An Unknown or
+Internal error of ours is a finding whenever TensorFlow's is another.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Faults of the system under saving, event files and steps: errors are canonical, and all works once the fault is gone.
+"""System faults during saving, event files and steps: errors are canonical, and everything works after the fault.
 
     python -m tests.campaigns.faults --count 2000
 
-A seed chooses a fault and what it meets. Every fault is real where a process can bring it about alone (limits of memory and
-descriptors, signals, a killed child, a small disk if it may be mounted), and a failing call of the operating system otherwise.
+A seed selects a fault and an operation. A fault is real if a process can cause it by itself (limits of memory and descriptors,
+signals, a killed child, a small disk if mounting is permitted), and otherwise a failing system call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Many mutants of the operands of one call, fed to one graph.
 
-What is expensive is made once: the graph, and a session for each tier. The shapes of most operands are unknown when the graph
-is built, so that mutants may have any. Each mutant is run on the reference tier and on a native one.
+The expensive parts are made once: the graph, and a session for each tier. The shapes of most operands are unknown when the
+graph is built, so mutants may have any shape. Each mutant runs on the reference tier and on a native one.
 """
 
 from __future__ import annotations

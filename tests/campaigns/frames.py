@@ -1,9 +1,9 @@
-"""Hostile bytes on the fast path: mutants of what clients and servers of it send.
+"""Hostile bytes on the fast path: mutants of what its clients and servers send.
 
-One seed is a batch. Most mutants go to a reader of frames, within the bounds of time and memory (`mutants.bounded`); what it
-makes of them becomes payloads, as in a connection. Others go to a whole connection of either side, in memory: nothing but a
-canonical error may come of a call, no handler may run before the other side has proved the token, and a good connection must be
-served afterwards. Occasionally one goes to a listener over a socket, and a good channel must be served then.
+One seed is a batch. Most mutants are parsed as frames, within bounds of time and memory (`mutants.bounded`), and the events are
+converted to payloads, as in a connection. Others are sent to a whole connection of either side, in memory: a call may only fail
+with a canonical error, no handler may run before the other side has proved the token, and a valid connection must be served
+afterwards. Occasionally one is sent to a listener over a socket, and a valid channel must be served then.
 
     python -m tests.campaigns.frames --count 10000
 """

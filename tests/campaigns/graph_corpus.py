@@ -1,4 +1,4 @@
-"""Small graphs of many kinds, as GraphDefs and MetaGraphDefs: what the campaign `graphs` makes its mutants from."""
+"""Small graphs of many kinds, as GraphDefs and MetaGraphDefs: the originals of the mutants in the campaign `graphs`."""
 
 from __future__ import annotations
 

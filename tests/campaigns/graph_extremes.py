@@ -1,4 +1,4 @@
-"""GraphDefs that are extreme in one way: few bytes that stand for much, or much of one thing."""
+"""GraphDefs that are extreme in one way: few bytes that expand to much, or very many of one element."""
 
 from __future__ import annotations
 

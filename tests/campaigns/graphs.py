@@ -2,12 +2,12 @@
 
     python -m tests.campaigns.graphs --first 0 --count 100000
 
-The first seeds are extreme graphs, each of the others is one mutant, by bytes or by structure. What is accepted is planned
-too, for a few of its nodes; one in twenty of these is run with a deadline, where kernels may take what time and memory they
-need. Mutants that could write files are not run.
+The first seeds are extreme graphs, each of the others is one mutant, by bytes or by structure. Accepted ones are planned too,
+for a few of their nodes; one in twenty of these runs with a deadline, without bounds on the time and memory of kernels. Mutants
+that could write files are not run.
 
-A node of 30 bytes takes some 30 us and 3 KiB, and an element of a constant some 100 ns where it is listed, so the bounds grow
-with the bytes of the message and of the constants.
+A node of 30 bytes takes some 30 us and 3 KiB, and a listed element of a constant some 100 ns, so the bounds grow with the bytes
+of the message and of the constants.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Guard pages: every array that native kernels read or write ends where a page begins that no thread may touch.
+"""Guard pages: every array that native kernels read or write ends at the beginning of an inaccessible page.
 
 An access beyond the end, or before the beginning, of even one element ends the process with SIGSEGV. Inputs, outputs,
-variables, growing lists, and what is computed between two stretches of a program get memory of their own; constants and the
-arena are laid out anew, with a page between any two buffers, which share no memory then.
+variables, growing lists, and values between two stretches of a program get memory of their own; constants and the arena are
+laid out anew, with a page between any two buffers, which then share no memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON bodies of predict requests, and mutants of them: of their bytes, and of the values that they say."""
+"""JSON bodies of predict requests, and mutants of their bytes and of their values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Hostile HTTP requests to a model server: mutants of bodies of JSON, and of the bytes of whole requests.
+"""Hostile HTTP requests to a model server: mutants of JSON bodies, and of the bytes of whole requests.
 
-One seed is a batch. Its bodies are decoded for models of several signatures, each within the bounds of time and memory
-(`mutants.bounded`). Then a connection in memory sends mutants of whole requests; the answers must be JSON, with a status of 4xx
-for what is wrong, and the server must serve a good request afterwards, occasionally over a socket.
+One seed is a batch. Its bodies are decoded for models of several signatures, each within bounds of time and memory
+(`mutants.bounded`). Then a connection in memory sends mutants of whole requests; the replies must be JSON, with a status of 4xx
+for invalid requests, and the server must serve a valid request afterwards, occasionally over a socket.
 
     python -m tests.campaigns.http_requests --count 10000
 """

@@ -1,10 +1,9 @@
-"""`kill -9` at random moments of saving, training, serving and steps of a cluster: nothing acknowledged is lost.
+"""`kill -9` at random moments of saving, training, serving and cluster steps: nothing acknowledged is lost.
 
     python -m tests.campaigns.kills --count 1600
 
 Of eight seeds five kill a process that saves, and one each a process that trains, a process that serves, and a task of a
-cluster during a step. A process that saves or trains is killed before a random call that touches the disk, or at a random
-time.
+cluster during a step. A process that saves or trains is killed before a random system call on files, or at a random time.
 """
 
 from __future__ import annotations

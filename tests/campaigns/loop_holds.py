@@ -1,9 +1,9 @@
-"""How long the kernel of each op may hold the event loop: the cases of the tables, made as large as still runs there.
+"""The time that the kernel of each op may block the event loop: the cases of the tables, at the largest sizes that run there.
 
 A seed is an op, in alphabetical order. Each of its cases is scaled in several ways: along each set of equal dimensions, along
-all, in the length of strings, in the numbers of shape operands; with repeated content, and with elements that all differ. The
-largest that the engine would run on the loop is run, and its time on the processor compared with a bound. Asynchronous kernels,
-and the ops that have no such cases, are those of `stateful_holds`.
+all, in the length of strings, in the numbers of shape operands; with repeated content, and with distinct elements. The largest
+one that the engine would run on the loop is run, and its processor time compared with a bound. Asynchronous kernels, and ops
+without such cases, are those of `stateful_holds`.
 """
 
 from __future__ import annotations

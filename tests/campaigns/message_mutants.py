@@ -1,4 +1,4 @@
-"""Mutants of protocol buffers: messages of which values at random places are replaced, repeated, removed or exchanged."""
+"""Mutants of protocol buffers: values at random places are replaced, repeated, removed or exchanged."""
 
 from __future__ import annotations
 

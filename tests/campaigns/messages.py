@@ -1,9 +1,9 @@
 """Hostile messages to a server: mutants of the serialized requests of every method of masters and workers.
 
 One seed is a batch. A program with variables, feeds, a callable and a partial run on two tasks runs on a cluster in memory, and
-what its tasks say to one another is recorded. Mutants of these messages are decoded within the bounds of time and memory
-(`mutants.bounded`), and mutants of requests handed to the handlers of a task, in virtual time. A call may wait, or fail with a
-canonical error; the program of the next batch must run as if there had been none.
+the messages between its tasks are recorded. Mutants of these messages are decoded within bounds of time and memory
+(`mutants.bounded`), and mutants of requests passed to the handlers of a task, in virtual time. A call may wait, or fail with a
+canonical error; the program of the next batch must not be affected.
 
     python -m tests.campaigns.messages --count 10000
 """

@@ -1,4 +1,4 @@
-"""Some seeds of each campaign of mutants, in one child process: to start one takes longer than these cases.
+"""Some seeds of each campaign of mutants, in one child process, whose start takes longer than the cases.
 
     python -m tests.campaigns.mutant_shares --count 1300
 

@@ -1,4 +1,4 @@
-"""Mutants: bytes made from valid ones by a seeded generator, and bounds of time and memory for what reads them."""
+"""Mutants: bytes derived from valid ones by a seeded generator, and bounds of time and memory for their readers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Calls: an op with its operands and attributes, as trees that can be mutated and then built as a graph.
 
-They come from the tables of op tests, from the tables of the parity tests, or from the signature of an op.
+They are taken from the tables of op tests, from the tables of the parity tests, or made from the signature of an op.
 """
 
 from __future__ import annotations

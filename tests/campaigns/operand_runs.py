@@ -1,4 +1,4 @@
-"""Runs a call on each tier, and says what is wrong: a foreign exception, tiers that disagree, a planner that crashes."""
+"""Runs a call on each tier, and reports foreign exceptions, disagreement of tiers, and crashes of the planner."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
     python -m tests.campaigns.operands --first 0 --count 100000
 
-A seed gives an op and a call of it with ordinary operands (from the tables of tests/ops, or from its signature). Most often one
-graph is made of it, which is fed many mutants of the operands (`fed_operands`). The other seeds mutate operands and attributes
-in a graph of their own; they give what of each operand is known when the graph is built, and whether the call is alone, in a
-loop (whose later rounds may have other operands), or in a branch. Whatever comes of it, all exceptions are those of
-`aioexec.errors`, the tiers agree on the class of the error or on the values, no run takes more than 5 seconds of the
-processor, and no process more memory than it began with and 1 GiB.
+A seed selects an op and a call of it with ordinary operands (from the tables of tests/ops, or from its signature). Most seeds
+build one graph of it, which is fed many mutants of the operands (`fed_operands`). The others mutate operands and attributes in
+a graph of their own; they also select which operands are static, and whether the call is alone, in a loop (whose later
+iterations may have other operands), or in a branch. In each case, all exceptions are those of `aioexec.errors`, the tiers agree
+on the class of the error or on the values, no run takes more than 5 seconds of processor time, and the memory of the process
+grows by at most 1 GiB.
 """
 
 from __future__ import annotations

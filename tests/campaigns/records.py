@@ -1,9 +1,9 @@
-"""Reads mutants of files of records: TFRecord files, plain and compressed, and event files.
+"""Reads mutants of record files: TFRecord files, plain and compressed, and event files.
 
     python -m tests.campaigns.records [--first SEED] [--count N] [--limit SECONDS]
 
-A mutant is a file of which any bytes have changed, or a content that has and then has lengths and checksums that are right. It
-is read to its end, or refused with a canonical error, within the bounds of `mutants.bounded`.
+A mutant is a file with changed bytes, or with changed content and valid lengths and checksums. It is read to its end, or
+refused with a canonical error, within the bounds of `mutants.bounded`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Many small parallel regions in real threads: random tasks, workers, owners, delays and cancellations, with exact results.
 
 A case is one session of two to four workers. Its step is a random graph of products and remainders of small integers, which
-floating-point numbers hold exactly, cut into as many tasks as there can be, and adds its result to a variable. Several callers
-run it at once, some of them cancelled at some turn of the loop. Each result must be NumPy's, and the variable the sum of what
-was returned and of some of the cancelled steps, each added as a whole or not at all.
+floating-point numbers represent exactly, split into as many tasks as possible, and adds its result to a variable. Several
+callers run it concurrently, some of them cancelled at a random loop iteration. Each result must be NumPy's, and the variable
+the sum of the returned results and of some of the cancelled steps, each added as a whole or not at all.
 
     python -m tests.campaigns.regions --count 1000
 """

@@ -1,7 +1,7 @@
-"""How long the ops that keep state hold the event loop: each step of some programs, first with few elements, then with many.
+"""The time that stateful ops block the event loop: each step of some programs, first with few elements, then with many.
 
-A seed is a program and a content of `stateful_programs`. What is measured is the longest callback of the loop, in time on the
-processor of its thread, so it matters little what else the machine does.
+A seed is a program and a content of `stateful_programs`. The longest callback of the loop is measured, in processor time of its
+thread, so other load on the machine matters little.
 """
 
 from __future__ import annotations

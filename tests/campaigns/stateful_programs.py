@@ -1,7 +1,7 @@
-"""Programs of the ops that keep state: each verb on queues, barriers, staging areas, tables, accumulators, arrays and lists.
+"""Programs of stateful ops: each method of queues, barriers, staging areas, tables, accumulators, arrays and lists.
 
-A program is a list of steps that run one after the other in a session. What they are fed depends on the number of elements, so
-one program serves for few and for many.
+A program is a list of steps that run sequentially in a session. Their feeds depend on the number of elements, so one program
+serves for few and for many.
 """
 
 from __future__ import annotations

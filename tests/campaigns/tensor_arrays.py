@@ -1,4 +1,4 @@
-"""A campaign: random programs on TensorArrays give on every tier what TensorFlow gives, or fail with its class of error."""
+"""A campaign: random programs on TensorArrays yield on every tier TensorFlow's values, or fail with its class of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow in a process of its own, which may die of what it is given: what comes of a graph there."""
+"""TensorFlow in a child process, which may crash: returns the outcome of a graph there."""
 
 from __future__ import annotations
 

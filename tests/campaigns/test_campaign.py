@@ -1,4 +1,4 @@
-"""The runner of campaigns finds what it is there to find."""
+"""The runner of campaigns reports failures, crashes and hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share of `python -m tests.campaigns.cancellations`: one session at each place."""
+"""A share of `python -m tests.campaigns.cancellations`: one session of each kind."""
 
 from __future__ import annotations
 

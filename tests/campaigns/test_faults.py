@@ -1,4 +1,4 @@
-"""A share of `python -m tests.campaigns.faults`: each fault once, but for those that wait for a compiler."""
+"""A share of `python -m tests.campaigns.faults`: each fault once, except those that wait for a compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guarded memory is what the campaigns of guard pages take it for."""
+"""Guarded memory: accesses outside of it crash, as the campaigns of guard pages assume."""
 
 from __future__ import annotations
 

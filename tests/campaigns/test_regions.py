@@ -1,4 +1,4 @@
-"""A share of the campaign of parallel regions, and that it finds what is wrong."""
+"""A share of the campaign of parallel regions, and a check that it detects errors."""
 
 from __future__ import annotations
 

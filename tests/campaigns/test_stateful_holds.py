@@ -1,4 +1,4 @@
-"""The campaign of ops that keep state runs each of them that may have much to do; how long that takes is not tested here."""
+"""The campaign of stateful ops runs each op that may take long; the time itself is not tested here."""
 
 from __future__ import annotations
 

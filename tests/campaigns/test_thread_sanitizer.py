@@ -1,4 +1,4 @@
-"""Parallel regions under ThreadSanitizer: a share of the campaign, and that it finds what is wrong."""
+"""Parallel regions under ThreadSanitizer: a share of the campaign, and a check that it detects errors."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Parallel regions under ThreadSanitizer: the walker's IR translated to C, with owners and helpers as real threads.
 
-`python -m tests.campaigns.thread_sanitizer [--regions N] [--owners N] [--helpers N]` needs a gcc with libtsan. Each owner does
-regions one after another in the same memory, and writes that memory between two; each fourth region is cancelled. It prints
-what ThreadSanitizer reports, and ends with another status than 0 if it reports anything or a result is wrong.
+`python -m tests.campaigns.thread_sanitizer [--regions N] [--owners N] [--helpers N]` needs a gcc with libtsan. Each owner
+executes regions one after another in the same memory, and writes that memory in between; each fourth region is cancelled. It
+prints ThreadSanitizer's reports; the exit status is nonzero if there are any or a result is wrong.
 
-Each instruction becomes one statement of C: atomic ones the builtins of gcc, with the same order; all others plain accesses.
+Each instruction becomes one statement of C: atomic ones the builtins of gcc, with the same memory order; all others plain
+accesses.
 """
 
 from __future__ import annotations

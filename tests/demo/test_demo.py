@@ -1,4 +1,4 @@
-"""The demo trains, serves and asks in one loop, learns, says by its exit status whether it did, and continues where it was."""
+"""The demo trains, serves and predicts in one loop, learns, reports success by its exit status, and can be continued."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""The data of the demo is all there, is split without overlap, and comes in batches of all of it."""
+"""The data of the demo is complete, split without overlap, and divided into batches."""
 
 import numpy as np
 import pytest

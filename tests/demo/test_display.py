@@ -1,4 +1,4 @@
-"""The display says what the progress says, in a panel, in a line and at the end."""
+"""The display shows the progress in a panel, in a line and at the end."""
 
 import io
 

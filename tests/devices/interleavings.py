@@ -1,6 +1,6 @@
-"""Explores the orders in which threads take the steps between two operations of locks, up to a number of preemptions.
+"""Explores the interleavings of threads at lock operations, up to a number of preemptions.
 
-Threads are real, but one runs at a time: each stops before it takes a lock and after it gives one back, and the explorer
+Threads are real, but one runs at a time: each stops before it acquires a lock and after it releases one, and the explorer
 chooses the thread that continues. A schedule in which no thread can continue although one has not ended is a deadlock.
 """
 

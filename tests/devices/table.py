@@ -1,4 +1,4 @@
-"""Common parts of device tests: options, a table of factories of their own, and the check that all pools were released."""
+"""Common parts of device tests: options, a separate table of factories, and the check that all pools were released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device: its attributes, its threads, and that it leaves nothing when it is closed."""
+"""A device: its attributes, its threads, and its close."""
 
 from __future__ import annotations
 

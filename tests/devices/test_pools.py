@@ -1,4 +1,4 @@
-"""Pools of threads: sharing, the number of threads, and that a pool ends with its last holder."""
+"""Thread pools: sharing, the number of threads, and the end of a pool with its last holder."""
 
 from __future__ import annotations
 

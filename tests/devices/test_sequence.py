@@ -1,4 +1,4 @@
-"""Calls in sequence: one at a time and in order in a pool that others use too, and the pool ends with its last holder."""
+"""Sequential calls: one at a time and in order in a shared pool, which ends with its last holder."""
 
 from __future__ import annotations
 

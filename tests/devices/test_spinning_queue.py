@@ -1,4 +1,4 @@
-"""The queue of a pool: FIFO order, whether its threads sleep or spin."""
+"""The queue of a pool: FIFO order, for sleeping and for spinning threads."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""Worker threads: jobs are run once, results come back to the loop, and nothing is left when the pool is closed."""
+"""Worker threads: jobs run once, results return to the loop, and nothing remains when the pool is closed."""
 
 from __future__ import annotations
 

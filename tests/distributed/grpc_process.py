@@ -1,4 +1,4 @@
-"""What gRPC keeps for a process, kept for the whole run of the tests, which would take it for a leak."""
+"""Keeps gRPC's process-wide objects alive for the whole test run, since leak checks would report them."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
     python -m tests.distributed.kills --count 100 --seed 7
 
-Each fault comes at a random moment of a random kind of step, to a random task. All is well if the step ends with an error
-within NOTICED seconds, the other tasks let go of the step and go on working, and the same session runs steps on all tasks
-within AGAIN seconds of the process being back. If it was the master, the session is gone with it, which `AbortedError` says,
-and another one has to work in time.
+Each fault occurs at a random moment of a random kind of step, on a random task. Required: the step ends with an error within
+NOTICED seconds, the other tasks release the step and continue, and the same session runs steps on all tasks within AGAIN
+seconds after the process has returned. If it was the master, its session raises `AbortedError`, and a new one has to work in
+time.
 """
 
 from __future__ import annotations

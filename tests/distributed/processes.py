@@ -1,4 +1,4 @@
-"""Servers as processes of their own, which tests kill, freeze and begin again.
+"""Servers in separate processes, which tests kill, freeze and restart.
 
     async with servers("ps", "worker", "worker") as cluster:
         async with aioexec.Session(cluster["worker", 0].target) as session: ...

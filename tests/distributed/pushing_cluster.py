@@ -1,4 +1,4 @@
-"""A cluster in memory whose tasks follow each other, and what its messages are."""
+"""A cluster in memory whose tasks follow each other, and predicates of its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A master in a few lines, for tests of its clients."""
+"""A minimal master, for tests of its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server in a memory network whose handlers are scripted by a test, and which records what it has seen."""
+"""A server in a memory network whose handlers are scripted by a test, and which records its requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Replies that need no task: awaited and cancelled like coroutines, or passed to a callback in the turn in which they come."""
+"""Replies without a task: awaited and cancelled like coroutines, or passed to a callback in the same loop iteration."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which way a session goes to its server."""
+"""The choice of a session's channel: local, fast path or gRPC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters: what they are described by, what they say, what is refused."""
+"""Cluster descriptions: accepted forms, accessors, errors."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`aioexec server`: a server as a process."""
+"""`aioexec server`: a server process."""
 
 from __future__ import annotations
 

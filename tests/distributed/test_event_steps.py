@@ -1,4 +1,4 @@
-"""Steps that a server runs without a task: whatever their result, the caller gets one reply, and the session forgets them."""
+"""Steps that a server runs without a task: the caller gets one reply, and the session releases them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers can do to a connection of the fast path, and what they must not be able to."""
+"""Misbehaving peers of a fast-path connection: they are disconnected, without effect on others."""
 
 import asyncio
 import contextlib

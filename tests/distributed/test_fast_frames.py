@@ -1,4 +1,4 @@
-"""The language of the fast path, without sockets: whatever way its bytes come, and whatever bytes come."""
+"""The protocol of the fast path, without sockets: any division of its bytes, and invalid bytes."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Tasks that are a step ahead: whatever a coroutine does in its first step, it is as in any other task."""
+"""Tasks that run their first step synchronously behave like any other task."""
 
 import asyncio
 from contextvars import ContextVar

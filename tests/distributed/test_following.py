@@ -1,4 +1,4 @@
-"""Calls whose handlers send notifications: what every transport that carries them guarantees."""
+"""Calls whose handlers send notifications: the guarantees of every transport that supports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's optimiser fuses is taken apart into what it was made of."""
+"""Nodes fused by TensorFlow's optimiser are split into their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers must not be able to do to a listener, and how soon a killed one is missed."""
+"""Misbehaving peers of a gRPC listener, and the time until a killed one is detected."""
 
 import asyncio
 import gc

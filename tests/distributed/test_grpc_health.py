@@ -1,4 +1,4 @@
-"""gRPC's health checking protocol, asked as any prober would ask it."""
+"""gRPC's health checking protocol, called as by any prober."""
 
 import asyncio
 

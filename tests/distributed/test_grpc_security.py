@@ -1,4 +1,4 @@
-"""TLS, mutual TLS and tokens over real sockets: which peers are admitted, and that refused ones cost nothing."""
+"""TLS, mutual TLS and tokens over real sockets: which peers are admitted, and that refused ones cost no resources."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sessions on servers, as far as the client goes: what is sent when, and what becomes of what comes back."""
+"""The client side of sessions on servers: the requests it sends, and its handling of replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests whose numbers are far from what is there: of tensors without names, of threads."""
+"""Requests with extreme numbers: of tensors without names, of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values larger than a message may be: gRPC refuses them before it copies anything, and the server is none the worse."""
+"""Values beyond the size limit of messages: gRPC refuses them before copying, and the server is not affected."""
 
 from __future__ import annotations
 

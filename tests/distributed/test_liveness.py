@@ -1,4 +1,4 @@
-"""Frozen peers are noticed while calls are under way; healthy ones are left alone, however slow they or we are."""
+"""Frozen peers are detected while calls are under way; responsive ones are not affected, however slow either side is."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Calls to a server of the same loop: what every transport promises, without a task or a turn of the loop of its own."""
+"""Calls to a server of the same loop: the guarantees of every transport, without a task or a loop iteration of their own."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a master does when something goes wrong in a step, on whatever task, and when steps are ended from outside."""
+"""A master's handling of errors in a step, on any task, and of steps that are cancelled."""
 
 from __future__ import annotations
 

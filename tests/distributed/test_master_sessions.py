@@ -1,4 +1,4 @@
-"""The life of a master's sessions: making, extending, listing, resetting, closing, and collection if left open."""
+"""The lifecycle of a master's sessions: creation, extension, listing, reset, close, and collection."""
 
 from __future__ import annotations
 

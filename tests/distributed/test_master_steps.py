@@ -1,4 +1,4 @@
-"""Sessions of a master whose graphs lie on several tasks: they give what a session in one process gives."""
+"""Sessions of a master with graphs on several tasks: the results of a session in one process."""
 
 from __future__ import annotations
 

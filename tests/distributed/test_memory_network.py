@@ -1,4 +1,4 @@
-"""What a network in memory can do to messages and hosts."""
+"""The simulated network: faults of messages and hosts."""
 
 import asyncio
 from typing import Any

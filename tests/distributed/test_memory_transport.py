@@ -1,4 +1,4 @@
-"""The in-memory transport: what every transport promises."""
+"""The in-memory transport: the guarantees of every transport."""
 
 import asyncio
 from typing import Any

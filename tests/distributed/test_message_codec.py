@@ -1,4 +1,4 @@
-"""Messages and their tensors as bytes: what TensorFlow's classes would write, and nothing believed that is not checked."""
+"""Messages and their tensors as bytes: equal to those of TensorFlow's classes, and all input is checked."""
 
 import tracemalloc
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whose process is at the other end: other users are not admitted on loopback, and are not taken for a server."""
+"""The user at the other end of a loopback connection: other users are not admitted, and are not taken for a server."""
 
 from __future__ import annotations
 

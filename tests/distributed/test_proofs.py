@@ -1,4 +1,4 @@
-"""The token is proved, never sent, and a proof is good once."""
+"""The token is proved, never sent, and a proof is valid once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which error ends a step on several tasks: the root, even if what followed from it is known first."""
+"""The error of a step on several tasks: the root cause, even if a derived error arrives first."""
 
 from __future__ import annotations
 

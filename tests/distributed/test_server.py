@@ -1,4 +1,4 @@
-"""Servers: one graph over several of them, and their life."""
+"""Servers: one graph over several of them, and their lifecycle."""
 
 from __future__ import annotations
 

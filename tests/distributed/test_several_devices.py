@@ -1,4 +1,4 @@
-"""Tasks with several devices: what one task runs is cut once more, between its own devices."""
+"""Tasks with several devices: a task partitions its part again, between its own devices."""
 
 from __future__ import annotations
 

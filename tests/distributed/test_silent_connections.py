@@ -1,4 +1,4 @@
-"""Connections that send nothing are closed, and do not keep other clients out."""
+"""Idle connections are closed, and do not keep other clients out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a task's steps, whatever masters and peers do to it, and however long they are silent."""
+"""The table of a task's steps, under any sequence of calls by masters and peers, and without calls."""
 
 from __future__ import annotations
 

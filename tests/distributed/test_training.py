@@ -1,4 +1,4 @@
-"""Training across servers: variables on parameter servers, chief and workers, replicas in step, sharded checkpoints.
+"""Training across servers: variables on parameter servers, chief and workers, synchronous replicas, sharded checkpoints.
 
 The servers are in the test's loop; each worker is a task with a graph of its own, as its process would be.
 """

@@ -1,4 +1,4 @@
-"""The example of distributed training, whose processes are killed: it ends as well as undisturbed."""
+"""The example of distributed training with killed processes: it ends as well as an undisturbed one."""
 
 from __future__ import annotations
 

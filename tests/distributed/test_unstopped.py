@@ -1,4 +1,4 @@
-"""Servers that are never stopped, and sessions that are never closed, harm nothing: as TensorFlow's programs have it."""
+"""Servers that are never stopped, and sessions that are never closed, do no harm, as in TensorFlow's programs."""
 
 from __future__ import annotations
 

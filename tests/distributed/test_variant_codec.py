@@ -1,4 +1,4 @@
-"""Lists of tensors come over the wire as they left."""
+"""Lists of tensors: encoding and decoding yield an equal list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker, as its master and its peers see it: parts of steps, values that are asked for, errors that follow others."""
+"""A worker's service to its master and its peers: parts of steps, requested values, derived errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sessions of a worker: whose variables are whose, which masters have gone, and runs that go on between calls."""
+"""The sessions of a worker: isolation of variables, restarted masters, and runs that continue between calls."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Workers without servers: a test plays their master, message by message.
+"""Workers without servers: a test sends the messages of their master.
 
     workers = ToyWorkers(2)
     graph = workers.register(1, make_graph)
 
-A call is the handler itself, awaited in the caller's task, so what a test cancels or waits for is the worker's own.
+A call is the handler itself, awaited in the caller's task, so a test cancels and awaits the worker's own code.
 """
 
 from __future__ import annotations

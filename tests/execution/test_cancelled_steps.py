@@ -1,4 +1,4 @@
-"""A step whose caller is cancelled, at any wait: the await ends when nothing runs, and the executor stays usable."""
+"""A step whose caller is cancelled, at any wait: the await ends after all kernels have ended, and the executor stays usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random conditionals and loops give the same values piece by piece, as single nodes, and in native programs."""
+"""Random conditionals and loops yield the same values node by node, as single nodes, and in native programs."""
 
 from __future__ import annotations
 

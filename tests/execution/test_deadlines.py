@@ -1,4 +1,4 @@
-"""Deadlines of steps, in virtual time: the errors when time runs out, and that nothing runs then."""
+"""Deadlines of steps, in virtual time: the errors after a timeout, and that no kernel runs then."""
 
 from __future__ import annotations
 

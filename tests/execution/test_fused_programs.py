@@ -1,4 +1,4 @@
-"""Fused programs give the same bits as the same programs with a row for each node, and what NumPy gives, nearly."""
+"""Fused programs yield the same bits as programs with a row for each node, and NumPy's values within tolerance."""
 
 from __future__ import annotations
 

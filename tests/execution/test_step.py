@@ -1,4 +1,4 @@
-"""The step as kernels see it: its id, its container, and the callbacks of its cancellation."""
+"""The interface of a step for kernels: its id, its container, and the callbacks of its cancellation."""
 
 from __future__ import annotations
 

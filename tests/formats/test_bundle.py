@@ -1,4 +1,4 @@
-"""Tensor bundles: TensorFlow's own bytes, everything back as it was."""
+"""Tensor bundles: TensorFlow's bytes, and round trips."""
 
 from __future__ import annotations
 

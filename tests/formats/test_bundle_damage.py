@@ -1,4 +1,4 @@
-"""Tensor bundles that are damaged, or that say what cannot be: an error that says so, and no memory for what is not there."""
+"""Damaged or inconsistent tensor bundles: a specific error, and no memory allocated for missing data."""
 
 from __future__ import annotations
 

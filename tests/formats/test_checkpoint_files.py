@@ -1,4 +1,4 @@
-"""Files that appear whole: what is written is on its way to the disk before the commit asks for it."""
+"""Files that appear atomically: written data is on its way to the disk before the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event files: records as TensorFlow writes them, and what a damaged, cut or removed file leads to."""
+"""Event files: TensorFlow's records, and the handling of damaged, truncated or removed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples read from bytes: what is in the format, what is not, and what is neither."""
+"""Parsing of Examples: valid, unusual and malformed bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of files: which class of error each number of the operating system becomes. TensorFlow's table decides."""
+"""Errors of files: the error class for each errno, by TensorFlow's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes TensorFlow wrote, in one place: what is made here of the same things has the same bytes."""
+"""The bytes that TensorFlow wrote, in one place: this package writes the same bytes from the same values."""
 
 from __future__ import annotations
 

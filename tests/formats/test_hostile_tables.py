@@ -1,4 +1,4 @@
-"""Checkpoints made to take long: what they say is checked as it is read, and within bounds."""
+"""Checkpoints designed to take long: their entries are checked while they are read, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash that processes agree on."""
+"""The hash function that all processes share."""
 
 from aioexec.formats.murmur import combined, murmur64
 

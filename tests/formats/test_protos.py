@@ -1,4 +1,4 @@
-"""Names and numbers of the messages, pinned by bytes TensorFlow wrote or worked out by hand."""
+"""Names and numbers of the protos, compared with bytes written by TensorFlow or by hand."""
 
 import subprocess
 import sys

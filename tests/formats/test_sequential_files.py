@@ -1,4 +1,4 @@
-"""Files opened by names from untrusted callers: none is waited for, and each is read to its end or refused."""
+"""Files opened by untrusted names: none blocks, and each is read to its end or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of the first format: TensorFlow's own bytes, parts, several files, and damage that is reported."""
+"""Checkpoints of the first format: TensorFlow's bytes, slices, several files, and damage."""
 
 from __future__ import annotations
 

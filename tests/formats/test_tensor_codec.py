@@ -1,4 +1,4 @@
-"""Values and shapes as protos: round trips, TensorFlow's bytes, and protos that contradict themselves."""
+"""Values and shapes as protos: round trips, TensorFlow's bytes, and inconsistent protos."""
 
 import tracemalloc
 from typing import Any

@@ -1,4 +1,4 @@
-"""Parts of tensors: their text, their keys, and what boxes have in common."""
+"""Tensor slices: their text, their keys, and intersections."""
 
 from __future__ import annotations
 

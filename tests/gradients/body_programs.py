@@ -1,4 +1,4 @@
-"""Programs whose calls, conditionals and loops are of functions, to be differentiated by a vector of two elements."""
+"""Programs with calls, conditionals and loops of functions, differentiated with respect to a vector of two elements."""
 
 from __future__ import annotations
 

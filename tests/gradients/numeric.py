@@ -1,4 +1,4 @@
-"""Derivatives by differences: what gradients are compared with."""
+"""Numerical derivatives by finite differences, as expected values of gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with conditionals and loops, to be differentiated by a vector of two elements.
+"""Programs with conditionals and loops, differentiated with respect to a vector of two elements.
 
 They use the names this package shares with TensorFlow, so that either can build them. Each is smooth where it is tested.
 """

@@ -1,4 +1,4 @@
-"""gradients: the chain rule over graphs of every form, checked by hand."""
+"""gradients: the chain rule over graphs of various forms, checked by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of calls, and of conditionals and loops whose branches are functions, beside differences."""
+"""Gradients of calls, and of conditionals and loops whose branches are functions, against finite differences."""
 
 from __future__ import annotations
 

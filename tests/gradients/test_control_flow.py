@@ -1,4 +1,4 @@
-"""Gradients through conditionals and loops, first and second order, beside differences."""
+"""Gradients through conditionals and loops, first and second order, against finite differences."""
 
 from __future__ import annotations
 

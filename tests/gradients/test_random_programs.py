@@ -1,4 +1,4 @@
-"""Random programs of conditionals and loops, differentiated, beside differences."""
+"""Gradients of random programs of conditionals and loops, against finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient rules that programs bring along, and second derivatives as tensors."""
+"""Gradient rules registered by programs, and second derivatives."""
 
 from __future__ import annotations
 

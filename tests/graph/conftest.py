@@ -1,4 +1,4 @@
-"""A graph to build in."""
+"""A graph for tests that build one."""
 
 from collections.abc import Iterator
 

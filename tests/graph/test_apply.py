@@ -1,4 +1,4 @@
-"""Nodes are made as their op declares them, or not at all."""
+"""Nodes are made by the op's signature, or an error is raised."""
 
 from __future__ import annotations
 

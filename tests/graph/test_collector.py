@@ -1,4 +1,4 @@
-"""The garbage collector rests while very many objects are made, and is afterwards as it was before."""
+"""The garbage collector is disabled while many objects are allocated, and restored afterwards."""
 
 import gc
 from collections.abc import Iterator

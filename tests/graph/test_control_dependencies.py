@@ -1,4 +1,4 @@
-"""Scopes in which new nodes wait for others."""
+"""Scopes of control dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling what the control-flow operations of a graph are for."""
+"""Whether control-flow operations belong to conditionals or loops."""
 
 from __future__ import annotations
 

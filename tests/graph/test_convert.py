@@ -1,4 +1,4 @@
-"""Constants: a value in the shape that is asked for."""
+"""Constants: values in the requested shape."""
 
 from __future__ import annotations
 

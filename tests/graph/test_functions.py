@@ -1,4 +1,4 @@
-"""Functions of a graph: bodies and what they capture, the library, definitions in and out."""
+"""Functions of a graph: bodies and their captures, the library, import and export of definitions."""
 
 import re
 from collections.abc import Callable, Sequence

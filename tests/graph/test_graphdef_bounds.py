@@ -1,4 +1,4 @@
-"""A few bytes of a GraphDef that stand for much memory or work: they are refused, or stay as few."""
+"""Short GraphDefs that expand to much memory or work: they are refused, or their cost stays small."""
 
 from __future__ import annotations
 

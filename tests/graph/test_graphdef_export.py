@@ -1,4 +1,4 @@
-"""GraphDefs out, and out and in again: golden protos, round trips."""
+"""Export of GraphDefs: golden protos, round trips."""
 
 import numpy as np
 import pytest

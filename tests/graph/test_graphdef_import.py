@@ -1,4 +1,4 @@
-"""GraphDefs in: names, order, input maps, what is returned."""
+"""Import of GraphDefs: names, order, input maps, return elements."""
 
 import pytest
 from google.protobuf import text_format

@@ -1,4 +1,4 @@
-"""Loops and conditionals written as a GraphDef and read again."""
+"""Export and import of loops and conditionals."""
 
 from __future__ import annotations
 

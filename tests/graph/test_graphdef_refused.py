@@ -1,4 +1,4 @@
-"""Everything that may be wrong with a GraphDef or the arguments beside it; the graph stays as it was."""
+"""Errors in a GraphDef or the arguments of its import; the graph is unchanged."""
 
 import re
 from typing import Any

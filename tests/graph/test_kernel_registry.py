@@ -1,4 +1,4 @@
-"""Kernels: which one serves an op on a device type, and what may not be registered or found."""
+"""Kernel lookup by op and device type, and errors of registration and lookup."""
 
 from __future__ import annotations
 

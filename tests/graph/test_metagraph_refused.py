@@ -1,4 +1,4 @@
-"""Collections of a MetaGraphDef that hold what they should not."""
+"""Collections of a MetaGraphDef with invalid items."""
 
 from __future__ import annotations
 

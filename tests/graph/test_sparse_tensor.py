@@ -1,4 +1,4 @@
-"""SparseTensor: its parts, what must hold between them, and what converts to it."""
+"""SparseTensor: its components, their checks, and conversions to it."""
 
 from __future__ import annotations
 

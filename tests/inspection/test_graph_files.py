@@ -1,4 +1,4 @@
-"""Graphs are read from whatever TensorFlow writes them to: bytes or text, with and without collections."""
+"""Graph files in all of TensorFlow's formats: binary or text, with and without collections."""
 
 import pytest
 

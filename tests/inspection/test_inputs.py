@@ -1,4 +1,4 @@
-"""Feeds that are asked for by shape, and those that need not be."""
+"""Feeds given by shape, and feeds generated for placeholders."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a graph of the interop suite is: built by TensorFlow, with its feeds, fetches and variables."""
+"""A graph of the interop suite, built by TensorFlow, with its feeds, fetches and variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a graph with TensorFlow, then the same GraphDef here, and reports where the results differ."""
+"""Runs a graph with TensorFlow, then the same GraphDef here, and reports differences of the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs with conditionals and loops. They are built with the names both packages have, so either can build them."""
+"""Graphs with conditionals and loops, built with names that both packages have, so either can build them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of TensorFlow restored here and the other way round: both formats, every dtype, parts, and the same bytes."""
+"""Checkpoints of TensorFlow restored here and vice versa: both formats, every dtype, slices, and the same bytes."""
 
 from __future__ import annotations
 

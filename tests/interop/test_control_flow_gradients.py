@@ -1,4 +1,4 @@
-"""Graphs of conditionals and loops that TensorFlow built are differentiated here, with the values of TensorFlow's gradients."""
+"""Gradients of conditionals and loops in graphs that TensorFlow built: the values of TensorFlow's gradients."""
 
 from __future__ import annotations
 

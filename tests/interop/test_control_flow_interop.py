@@ -1,4 +1,4 @@
-"""Conditionals and loops are built here, node by node, as TensorFlow builds them, and give what they give there."""
+"""Conditionals and loops have the same nodes and results as those TensorFlow builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random conditionals and loops, and their gradients: built here, and taken from TensorFlow with and without functions."""
+"""Random conditionals and loops, and their gradients: built here, and imported from TensorFlow with and without functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input pipelines that TensorFlow builds give here the elements they give there, and fail where they fail there."""
+"""Input pipelines built by TensorFlow yield the same elements and errors here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs built here run in TensorFlow, with the results they have here."""
+"""Graphs built here run in TensorFlow, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over rows and TensorArrays give what they give in TensorFlow, whichever builds them, and so do their gradients."""
+"""Loops over rows and TensorArrays, and their gradients, have TensorFlow's results, whichever engine builds them."""
 
 from __future__ import annotations
 

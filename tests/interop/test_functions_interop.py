@@ -1,4 +1,4 @@
-"""Functions of TensorFlow's graphs give here what they give there; ours run there."""
+"""Functions of TensorFlow's graphs have the same results here; ours run there."""
 
 from __future__ import annotations
 

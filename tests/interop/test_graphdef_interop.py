@@ -1,4 +1,4 @@
-"""Import of GraphDefs: what TensorFlow takes is taken here, under the same names; what it refuses is refused."""
+"""Import of GraphDefs: the same ones are accepted, under the same names, and refused as in TensorFlow."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Graphs built by TensorFlow give the same results here, computed by NumPy kernels and by native programs."""
+"""Graphs built by TensorFlow yield the same results here, by NumPy kernels and by native programs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reads of reference variables through an Identity that waits for a write give what TensorFlow's Identity gives."""
+"""Reads of reference variables through an Identity that waits for a write yield the values of TensorFlow's Identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the table of odd operands says of TensorFlow is what TensorFlow does."""
+"""TensorFlow's results for the table of odd operands are those in the table."""
 
 from __future__ import annotations
 

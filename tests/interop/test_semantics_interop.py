@@ -1,4 +1,4 @@
-"""What holds for variables and fetched values in TensorFlow holds here, under native programs too."""
+"""Semantics of variables and fetched values are TensorFlow's, also under native programs."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,6 @@
-"""`python -m tests.mutations [--count 50] [--seed S] [--jobs 2] [PATH…]`: how many small mistakes the tests would notice.
+"""`python -m tests.mutations [--count 50] [--seed S] [--jobs 2] [PATH…]`: the share of small code changes that tests detect.
 
-Mutations are drawn by the seed from `sessions`, `planning` and `execution`, or from the files given, and tried in copies of the
+The seed draws mutations from `sessions`, `planning` and `execution`, or from the given files; each is tried in a copy of the
 tree. The exit status is 1 if more than one in ten survives.
 """
 

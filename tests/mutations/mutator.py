@@ -1,7 +1,7 @@
-"""Finds the places of a source where a small change should turn a test red, and makes the change in the text.
+"""Finds the places of a source where a small change should fail a test, and makes the change in the text.
 
-Left alone is what no test can or should notice: docstrings and the texts of errors, annotations, what only type checkers see,
-asserts, decorators, what is logged, and functions that only show things.
+Excluded is code that tests cannot or need not check: docstrings and the texts of errors, annotations, code for type checkers
+only, asserts, decorators, logging, and functions that only display.
 """
 
 from __future__ import annotations

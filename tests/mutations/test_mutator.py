@@ -1,4 +1,4 @@
-"""What the mutator changes, and what it leaves alone."""
+"""The mutator: the code it changes, and the code it excludes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tries mutations: each in a copy of the tree, never in the tree itself, with the tests that should notice first."""
+"""Tries mutations: each in a copy of the tree, never in the tree itself, with the most relevant tests first."""
 
 from __future__ import annotations
 

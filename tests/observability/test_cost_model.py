@@ -1,4 +1,4 @@
-"""Cost models: which steps feed them, what they learn, and how it is reported."""
+"""Cost models: the steps that feed them, their costs, and their export."""
 
 from __future__ import annotations
 

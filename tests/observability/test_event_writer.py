@@ -1,4 +1,4 @@
-"""The writer takes events without waiting, keeps their order, loses none that it took, and leaves no thread."""
+"""The writer accepts events without waiting, keeps their order, loses none, and leaves no thread."""
 
 from __future__ import annotations
 

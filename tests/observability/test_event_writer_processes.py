@@ -1,4 +1,4 @@
-"""What processes that end, fork, are killed or may not write leave in event files."""
+"""Event files of processes that end, fork, are killed or have no permission to write."""
 
 from __future__ import annotations
 

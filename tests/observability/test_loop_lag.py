@@ -1,4 +1,4 @@
-"""The probe reports how long the loop was held, and counts the beats a pause suppressed."""
+"""The probe reports how long the loop was blocked, and counts the beats that a pause suppressed."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Metrics: what is counted is read as numbers and as Prometheus' text, and counting costs next to nothing."""
+"""Metrics: values as numbers and as Prometheus' text; counting costs next to nothing."""
 
 from __future__ import annotations
 

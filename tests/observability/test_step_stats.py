@@ -1,4 +1,4 @@
-"""Step stats: what was noted while a step ran comes out as TensorFlow's message, with times in order."""
+"""Step stats: the records of a step are converted to TensorFlow's proto, with times in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FileWriter: each kind of event in the file, in the order it was added, and what it refuses."""
+"""FileWriter: each kind of event in the file, in the order of addition, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of candidate samplers: what was to be expected follows from the distributions; the draws are compared elsewhere."""
+"""Cases of candidate samplers: expected counts follow from the distributions; the samples are compared elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of convolutions and pools: expected values from loops over every place of every window."""
+"""Cases of convolutions and pools: expected values from loops over every element of every window."""
 
 from __future__ import annotations
 

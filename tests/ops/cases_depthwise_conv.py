@@ -1,4 +1,4 @@
-"""Cases of depthwise convolutions: expected values from loops over every place of every window."""
+"""Cases of depthwise convolutions: expected values from loops over every element of every window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of what stands beside calls of functions: conditions of any type."""
+"""Cases of ops used by functional control flow: conditions of any type."""
 
 import numpy as np
 

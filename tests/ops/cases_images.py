@@ -1,4 +1,4 @@
-"""Cases of ops on images: resizing and crops by hand, on images small enough to see through."""
+"""Cases of image ops: resizing and crops computed by hand, on small images."""
 
 from __future__ import annotations
 

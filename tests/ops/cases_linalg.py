@@ -1,4 +1,4 @@
-"""Cases of matrix products: both transpositions, vectors, few rows, batches that broadcast, nothing at all."""
+"""Cases of matrix products: both transpositions, vectors, few rows, broadcast batches, empty operands."""
 
 from __future__ import annotations
 

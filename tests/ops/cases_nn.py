@@ -1,4 +1,4 @@
-"""Cases of neural network ops: activations and their derivatives, softmax and cross entropies, biases, best classes."""
+"""Cases of neural network ops: activations and their derivatives, softmax and cross entropies, biases, top-k."""
 
 from __future__ import annotations
 

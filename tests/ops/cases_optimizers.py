@@ -1,4 +1,4 @@
-"""Cases of optimizer updates: what TensorFlow leaves in the variables, and what no optimizer takes."""
+"""Cases of optimizer updates: TensorFlow's values of the variables, and errors of all optimizers."""
 
 from __future__ import annotations
 

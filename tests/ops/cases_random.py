@@ -1,4 +1,4 @@
-"""Cases of the random ops: the first run with given seeds, as TensorFlow has it."""
+"""Cases of the random ops: TensorFlow's values in the first run with given seeds."""
 
 import numpy as np
 

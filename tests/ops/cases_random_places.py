@@ -1,4 +1,4 @@
-"""Cases of random numbers from a given place in the stream, and of distributions that reject, as TensorFlow has them.
+"""Cases of random numbers from a given position in the stream, and of rejection sampling, with TensorFlow's values.
 
 The numbers were printed by tensorflow-cpu 2.21, by `tf.raw_ops.<op>` on these inputs.
 """

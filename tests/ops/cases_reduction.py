@@ -1,4 +1,4 @@
-"""Cases of reductions: every way axes can lie, long and short rows, empty ones, ties, NaN and infinities."""
+"""Cases of reductions: all combinations of axes, long and short rows, empty ones, ties, NaN and infinities."""
 
 from __future__ import annotations
 

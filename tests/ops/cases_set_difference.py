@@ -1,4 +1,4 @@
-"""Cases of ListDiff: order, repetitions, nothing left, nothing there."""
+"""Cases of ListDiff: order, repetitions, empty inputs and results."""
 
 from __future__ import annotations
 

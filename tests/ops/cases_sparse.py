@@ -1,4 +1,4 @@
-"""Cases of sparse tensors; expected by hand, or from the dense ones."""
+"""Cases of sparse tensors; expected values by hand, or from the dense ones."""
 
 from __future__ import annotations
 

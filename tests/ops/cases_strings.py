@@ -1,4 +1,4 @@
-"""Cases of strings: joined, cut, searched, hashed, as numbers and from bytes."""
+"""Cases of string ops: join, split, search, hash, conversion to numbers and from bytes."""
 
 from __future__ import annotations
 

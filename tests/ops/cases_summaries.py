@@ -1,4 +1,4 @@
-"""Cases of summaries and of the names of shards: what is expected is written with the protos, by hand."""
+"""Cases of summaries and of the names of shards: expected protos are written by hand."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Cases of variables: what reads give and what updates leave behind, expected values from NumPy."""
+"""Cases of variables: values of reads, and contents after updates, from NumPy."""
 
 from __future__ import annotations
 

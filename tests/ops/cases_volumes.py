@@ -1,4 +1,4 @@
-"""Cases of convolutions and pools of volumes, and of max pooling with places: loops over every place of every window."""
+"""Cases of convolutions and pools of volumes, and of max pooling with argmax: loops over every element of every window."""
 
 from __future__ import annotations
 

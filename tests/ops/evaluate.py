@@ -1,4 +1,4 @@
-"""Evaluates graphs with the reference kernels alone, node by node: the oracle of gradient checks, and no part of the engine."""
+"""Evaluates graphs with the reference kernels alone, node by node, without the engine: the oracle of gradient checks."""
 
 from __future__ import annotations
 

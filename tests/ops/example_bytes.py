@@ -1,4 +1,4 @@
-"""Examples as bytes, written by hand: what the tests of parsing read, in the format and out of it."""
+"""Serialized Examples written by hand, valid and malformed, for the tests of parsing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What TensorFlow's optimizer updates leave in float64: for each op and the value of its switch, its states, row by row.
+"""TensorFlow's results of optimizer updates in float64: for each op and the value of its switch, its states, row by row.
 
-Taken from tensorflow-cpu 2.21 with the ops on resources, run once on the values of `cases_optimizers`.
-Those on references have no other formulas.
+Taken from tensorflow-cpu 2.21 with the ops on resources, run once on the values of `cases_optimizers`. Those on references have
+the same formulas.
 """
 
 GOLDEN: dict[tuple[str, bool | None], str] = {

@@ -1,4 +1,4 @@
-"""What TensorFlow's random ops gave for the seeds 87654321, 42: two runs of one session, six numbers each.
+"""TensorFlow's results of random ops for the seeds 87654321, 42: two runs of one session, six numbers each.
 
 Taken from tensorflow-cpu 2.21 with `tf.raw_ops.<op>(shape=[6], dtype=..., seed=87654321, seed2=42)` in a graph.
 """

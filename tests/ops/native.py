@@ -1,4 +1,4 @@
-"""Runs the native form of one operation, without the engine: compiles its launches and calls them on arrays of their own."""
+"""Runs the native form of one operation without the engine: compiles its launches and calls them on separate arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands and attributes that are odd, and what TensorFlow makes of them: the class of an error, or the shapes of the outputs.
+"""Odd operands and attributes, with TensorFlow's result: the class of an error, or the shapes of the outputs.
 
 `tests/ops/test_odd_operands.py` runs the calls on every tier, `tests/interop/test_odd_operands_interop.py` in TensorFlow.
 """

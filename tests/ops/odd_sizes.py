@@ -1,4 +1,4 @@
-"""More odd operands: sizes that are negative, that no memory holds, or of another rank, and operands without elements."""
+"""More odd operands: negative or impossibly large sizes, other ranks, and operands without elements."""
 
 from __future__ import annotations
 

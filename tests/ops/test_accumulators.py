@@ -1,4 +1,4 @@
-"""Conditional accumulators in graphs: means of enough gradients, stale ones, slices, large ones, and callers that leave."""
+"""Conditional accumulators in graphs: means of enough gradients, stale ones, slices, large ones, and cancelled callers."""
 
 from __future__ import annotations
 

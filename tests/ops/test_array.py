@@ -1,4 +1,4 @@
-"""Tests of the functions that make and rearrange tensors: what they return, names, static shapes, refusals."""
+"""Functions that make and rearrange tensors: results, names, static shapes, errors."""
 
 from __future__ import annotations
 

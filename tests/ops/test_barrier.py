@@ -1,4 +1,4 @@
-"""Barriers in graphs: completing tuples, taking them, closing, and what is refused."""
+"""Barriers in graphs: insertion, take_many, close, and errors."""
 
 from __future__ import annotations
 

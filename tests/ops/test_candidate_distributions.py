@@ -1,4 +1,4 @@
-"""Files of weights that candidate samplers draw by."""
+"""Vocabulary files of candidate samplers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice among several functions, in a step or while building."""
+"""`case`: selection of one of several functions, in a step or during construction."""
 
 from __future__ import annotations
 

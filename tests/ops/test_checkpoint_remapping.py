@@ -1,4 +1,4 @@
-"""Matrices of checkpoints in the order of another vocabulary: what cannot be is refused before memory is taken for it."""
+"""Matrices of checkpoints reordered by another vocabulary: invalid arguments are refused before memory is allocated."""
 
 from __future__ import annotations
 

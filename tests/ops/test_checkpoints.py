@@ -1,4 +1,4 @@
-"""Checkpoints in graphs: what is saved by a step is restored by another, parts, refusals, and steps that are given up."""
+"""Checkpoints in graphs: a step restores what another saved, slices, errors, and cancelled steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditionals: what is built for the two functions, and which of it runs."""
+"""Conditionals: the nodes built for the two functions, and the branch that runs."""
 
 from __future__ import annotations
 

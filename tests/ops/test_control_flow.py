@@ -1,4 +1,4 @@
-"""The nodes that decide which nodes run: what they are made of, and what becomes of values that go through them."""
+"""The control-flow ops: their wrappers, and the propagation of values through them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables that count: both kinds, up to a limit."""
+"""CountUpTo for both kinds of variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets and iterators in sessions: which step gets which element, functions of elements, cancelling, what is refused."""
+"""Datasets and iterators in sessions: elements by step, functions of elements, cancellation, errors."""
 
 from __future__ import annotations
 

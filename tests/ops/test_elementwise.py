@@ -1,4 +1,4 @@
-"""Tests of arithmetic through Python operators and functions: dtypes, names, broadcasting, refusals."""
+"""Arithmetic through Python operators and functions: dtypes, names, broadcasting, errors."""
 
 from __future__ import annotations
 

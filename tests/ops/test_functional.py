@@ -1,4 +1,4 @@
-"""Loops over rows: map_fn, scan, foldl, foldr; that they do what TensorFlow's do is tested in interop."""
+"""Loops over rows: map_fn, scan, foldl, foldr; agreement with TensorFlow is tested in interop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls, conditionals and loops with functions for bodies: what they give, and when they do what they do to state."""
+"""Calls, conditionals and loops with functions as bodies: results, and the order of side effects."""
 
 from __future__ import annotations
 

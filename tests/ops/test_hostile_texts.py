@@ -1,4 +1,4 @@
-"""Texts and images that are made to take long: kernels read them in time and memory in proportion to their bytes."""
+"""Texts and images designed to take long: kernels need time and memory in proportion to their bytes."""
 
 from __future__ import annotations
 

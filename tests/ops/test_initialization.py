@@ -1,4 +1,4 @@
-"""Initialising variables, sharing their content by name and container, and destroying it."""
+"""Initialisation of variables, sharing by name and container, and destruction."""
 
 from __future__ import annotations
 

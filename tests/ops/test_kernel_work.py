@@ -1,4 +1,4 @@
-"""Which calls of kernels run on workers: the worst ones of little input, and not those of usual size."""
+"""Work estimates: expensive calls with small inputs run on workers, calls of usual size do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs native forms alone for tests of ops."""
+"""The helper that runs native forms alone."""
 
 from __future__ import annotations
 

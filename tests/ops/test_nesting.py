@@ -1,4 +1,4 @@
-"""Nested structures: taken apart, put together, compared."""
+"""Nested structures: flattening, packing, comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrappers of neural network ops: biases, softmax along any axis, losses of any rank, normalisation, best classes."""
+"""Wrappers of neural network ops: biases, softmax along any axis, losses of any rank, normalisation, top-k."""
 
 from __future__ import annotations
 

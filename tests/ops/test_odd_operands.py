@@ -1,4 +1,4 @@
-"""Odd operands: TensorFlow's class of error, or shapes, on every tier, whatever is known when the graph is built."""
+"""Odd operands: TensorFlow's class of error, or shapes, on every tier, for static and dynamic operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optionals in graphs: what was put in comes out, and gradients go through, twice as well."""
+"""Optionals in graphs: values, and gradients of first and second order."""
 
 from __future__ import annotations
 

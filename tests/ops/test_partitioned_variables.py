@@ -1,4 +1,4 @@
-"""Variables in parts: how they are divided, named, found again, read and written."""
+"""Partitioned variables: partitioning, names, reuse, reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bias and a rectifier at the end of a product have the bits of rows of their own, whichever threads share the work."""
+"""A bias and a rectifier as an epilogue of a product yield the bits of separate rows, for any division among threads."""
 
 from __future__ import annotations
 

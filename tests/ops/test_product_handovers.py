@@ -1,4 +1,4 @@
-"""Steps of optimizers that make their gradient have the bits of a product and a step, whichever threads share the work."""
+"""Optimizer steps fused with the product that is their gradient yield the bits of separate rows, on any threads."""
 
 from __future__ import annotations
 

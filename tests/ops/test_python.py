@@ -1,4 +1,4 @@
-"""Python functions as nodes: what they are given, what they may return, how they fail, and where they run."""
+"""Python functions as nodes: their arguments, allowed results, errors, and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`FIFOQueue` while a graph is built: the nodes its methods make, and what they refuse."""
+"""`FIFOQueue` while a graph is built: the nodes of its methods, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues in graphs and sessions: the nodes `FIFOQueue` makes, what its verbs do, wait for and refuse."""
+"""Queues in graphs and sessions: the nodes of `FIFOQueue`, results, waits and errors of its methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers and files in sessions: what they read, what they wait for, what is wrong with a file."""
+"""Readers and files in sessions: records, waits, and errors of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a variable is restored from becomes its content, without a copy, where nothing else refers to it."""
+"""A restored array becomes a variable's content without a copy, if nothing else refers to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of what brackets on a tensor mean, and of the functions that cut tensors."""
+"""Indexing of tensors, and the functions that slice tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse tensors put by under numbers: taken out once, from the map of their name, and never taken for what they are not."""
+"""Maps of sparse tensors: each is taken once, from the map with its name, and checked for its type."""
 
 from __future__ import annotations
 

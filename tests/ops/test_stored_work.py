@@ -1,4 +1,4 @@
-"""Kernels that go through what a list, an array or a table holds run on workers if that is much."""
+"""Kernels that iterate over the elements of a list, an array or a table run on workers if there are many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that make summaries: names of nodes, tags, collections, and what comes out of them."""
+"""Functions that make summaries: names of nodes, tags, collections, and results."""
 
 from __future__ import annotations
 

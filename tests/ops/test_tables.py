@@ -1,4 +1,4 @@
-"""Lookup tables in graphs: filling, looking up, changing, files, sharing, and what is refused."""
+"""Lookup tables in graphs: initialization, lookup, changes, files, sharing, and errors."""
 
 from __future__ import annotations
 

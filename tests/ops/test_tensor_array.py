@@ -1,4 +1,4 @@
-"""`TensorArray` in graphs: what its methods build and know, in loops and branches, and what comes out of it."""
+"""`TensorArray` in graphs: the nodes and static shapes of its methods, in loops and branches, and results."""
 
 from __future__ import annotations
 

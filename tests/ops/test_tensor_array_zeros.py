@@ -1,4 +1,4 @@
-"""Elements of TensorArrays and TensorLists that were not written: what they are, on every tier. TensorFlow decides."""
+"""Unwritten elements of TensorArrays and TensorLists: TensorFlow's values, on every tier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorLists in graphs: what is pushed is popped, in loops too, and gradients go through lists, twice as well."""
+"""TensorLists in graphs: push and pop, also in loops, and gradients of first and second order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables as messages: what a VariableDef says of each kind, and the variable it makes of nodes that are there."""
+"""Variables as protos: the VariableDef of each kind, and variables made from existing nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""get_variable and variable_scope: names, sharing, defaults, and what is refused."""
+"""get_variable and variable_scope: names, sharing, defaults, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables of both kinds: the nodes they are made of, what reads see, what updates do, and how each can be wrong."""
+"""Variables of both kinds: their nodes, reads, updates, and errors."""
 
 from __future__ import annotations
 

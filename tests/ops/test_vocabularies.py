@@ -1,4 +1,4 @@
-"""Vocabularies: words and ids both ways, and ids to spare."""
+"""Vocabularies: words to ids and back, and out-of-vocabulary buckets."""
 
 from __future__ import annotations
 

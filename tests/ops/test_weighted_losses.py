@@ -1,4 +1,4 @@
-"""Losses: formulas in NumPy, weights, reductions, collections, refusals. Against TensorFlow: the interop suite."""
+"""Losses: formulas in NumPy, weights, reductions, collections, errors. Against TensorFlow: the interop suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops: what is built for condition and body, and what comes out of it."""
+"""Loops: the nodes built for condition and body, and results."""
 
 from __future__ import annotations
 

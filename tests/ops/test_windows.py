@@ -1,4 +1,4 @@
-"""Where sliding windows lie."""
+"""The positions of sliding windows."""
 
 from __future__ import annotations
 

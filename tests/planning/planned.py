@@ -1,4 +1,4 @@
-"""Common parts of planning tests: a subgraph or plan of a few fetches, with kernels bound as a session does."""
+"""Common parts of planning tests: a subgraph or plan for some fetches, with kernels bound as by a session."""
 
 from __future__ import annotations
 

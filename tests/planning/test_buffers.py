@@ -1,4 +1,4 @@
-"""The arena: no two buffers that live at once share memory, unless one takes over from the other; and it is not wasteful."""
+"""The arena: no two buffers live at once share memory, unless one inherits the other's; and little of it is wasted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional accumulators: sums and means, stale gradients, slices, and callers that leave."""
+"""Conditional accumulators: sums and means, stale gradients, slices, and cancelled callers."""
 
 from __future__ import annotations
 

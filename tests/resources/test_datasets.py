@@ -1,4 +1,4 @@
-"""Datasets gone through without a loop: elements, their order, and what is asked for before there is one."""
+"""Datasets iterated without an event loop: elements, their order, and results of unavailable ones."""
 
 from __future__ import annotations
 

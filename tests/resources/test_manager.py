@@ -1,4 +1,4 @@
-"""Containers of named resources, one type apart from another."""
+"""Containers of named resources, separated by type."""
 
 from __future__ import annotations
 

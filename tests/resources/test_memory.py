@@ -1,4 +1,4 @@
-"""Memory of variables: large arrays begin at a line of the cache."""
+"""Memory of variables: large arrays are aligned to cache lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sequence that never changes: whatever is made of it, each version stays what it was."""
+"""An immutable sequence: every version keeps its elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many elements at a time: as one by one, in turns of the loop, and nothing lost when callers leave in between."""
+"""Batches of elements: as one by one, over several loop iterations, and nothing is lost when callers are cancelled."""
 
 from __future__ import annotations
 

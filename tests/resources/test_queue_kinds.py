@@ -1,4 +1,4 @@
-"""Padding, shuffling and priority queues: which element is next, how many can be had, and what comes back."""
+"""Padding, shuffling and priority queues: the next element, the number of available ones, and returned elements."""
 
 from __future__ import annotations
 

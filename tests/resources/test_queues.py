@@ -1,4 +1,4 @@
-"""FIFO queues: order, capacity, closing, and callers that leave."""
+"""FIFO queues: order, capacity, closing, and cancelled callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging areas and maps: order, keys, parts, room, and callers that leave."""
+"""Staging areas and maps: order, keys, partial tuples, capacity, and cancelled callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookup tables: filled once, changed, in the dense layout."""
+"""Lookup tables: immutable, mutable, and dense ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorArrays as state: written once, read once, and gradients that add up. What graphs do with them is tested in ops."""
+"""TensorArrays as state: written once, read once, and gradients that are added. Their use in graphs is tested in ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of tensors: a list stays what it is, and elements that are not set are zeros of a shape that must be known."""
+"""Lists of tensors: immutability, and unset elements as zeros of a known shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Futures of what waits in line: served, failed, cancelled before and after."""
+"""Futures of queued callers: served, failed, cancelled before and after."""
 
 from __future__ import annotations
 

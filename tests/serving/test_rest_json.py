@@ -1,4 +1,4 @@
-"""JSON requests become arrays that fit their inputs, or an error that says what does not fit."""
+"""JSON requests are converted to arrays that fit their inputs, or refused with an error that names the cause."""
 
 import json
 

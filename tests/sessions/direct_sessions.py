@@ -1,4 +1,4 @@
-"""Common parts of runtime tests: direct sessions as their factory makes them, without `Session`."""
+"""Common parts of runtime tests: direct sessions from their factory, without `Session`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs of integers, built twice: as a graph, and as Python functions that say what it must compute."""
+"""Random integer programs, built twice: as a graph, and as Python functions that compute the expected values."""
 
 from __future__ import annotations
 

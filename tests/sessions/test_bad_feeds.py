@@ -1,4 +1,4 @@
-"""Feeds of every layout and kind, also changed or resized: each gives what NumPy gives or a specific error, on every tier."""
+"""Feeds of every layout and kind, also changed or resized: NumPy's values or a specific error, on every tier."""
 
 from __future__ import annotations
 

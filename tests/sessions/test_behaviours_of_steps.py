@@ -1,4 +1,4 @@
-"""Guarantees of every step: nothing half done, one end, the values of the graph."""
+"""Guarantees of every step: atomicity, a single outcome, the values of the graph."""
 
 from __future__ import annotations
 

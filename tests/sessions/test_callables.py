@@ -1,4 +1,4 @@
-"""Callables of a session: of fetches and feeds, and as CallableOptions describe them."""
+"""Callables of a session: of fetches and feeds, and of CallableOptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cancelled step ends alone: the await leaves when the worker has reported, variables are whole, the session goes on."""
+"""Cancellation of one step: the await ends after the worker has reported, variables are untorn, other steps continue."""
 
 from __future__ import annotations
 

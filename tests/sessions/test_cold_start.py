@@ -1,4 +1,4 @@
-"""New processes and the kernel cache: whatever is wrong with the folder, results are the same, bit for bit."""
+"""New processes and the kernel cache: for any state of the folder, results are bitwise the same."""
 
 from __future__ import annotations
 

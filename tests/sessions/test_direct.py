@@ -1,4 +1,4 @@
-"""The runtime behind a session: one executor a signature, one kernel a node, BLAS held to one thread."""
+"""The runtime of a session: one executor per signature, one kernel per node, BLAS limited to one thread."""
 
 from __future__ import annotations
 

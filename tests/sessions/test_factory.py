@@ -1,4 +1,4 @@
-"""Session factories: exactly one accepts the options of a session, whatever kinds there are."""
+"""Session factories: exactly one accepts the options of a session."""
 
 from __future__ import annotations
 

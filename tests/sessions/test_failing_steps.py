@@ -1,4 +1,4 @@
-"""Steps that fail name the node, alike on every tier, and leave the session usable."""
+"""Errors of steps name the node, on every tier, and leave the session usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds: by tensor or name, of anything that converts safely; what does not is refused by name."""
+"""Feeds: by tensor or name, of values that convert safely; errors name the feed."""
 
 from __future__ import annotations
 

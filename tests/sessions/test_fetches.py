@@ -1,4 +1,4 @@
-"""Fetches of any nesting come back in the same nesting, and what cannot be fetched is refused by name."""
+"""Fetches of any nesting are returned in the same nesting; errors name the fetch."""
 
 from __future__ import annotations
 

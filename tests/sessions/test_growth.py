@@ -1,4 +1,4 @@
-"""Nothing grows over steps: objects, frames, programs, threads; whether steps succeed, fail or are cancelled."""
+"""No growth over steps: objects, frames, programs, threads; for steps that succeed, fail or are cancelled."""
 
 from __future__ import annotations
 

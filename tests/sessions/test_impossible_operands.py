@@ -1,4 +1,4 @@
-"""Operands of a shape or value that cannot be: the same canonical error on every tier, and the session stays usable."""
+"""Operands of an impossible shape or value: the same canonical error on every tier, and the session stays usable."""
 
 from __future__ import annotations
 

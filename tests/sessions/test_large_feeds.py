@@ -1,4 +1,4 @@
-"""Feeds of 2 GiB and more, where offsets and counts leave 32 bits; each case takes up to 6 GiB for some seconds."""
+"""Feeds of 2 GiB and more, with offsets and counts beyond 32 bits; each case takes up to 6 GiB for some seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A direct session by names alone: create, extend, run, callables; as TensorFlow's C++ session behaves."""
+"""A direct session used by names: create, extend, run, callables; as TensorFlow's C++ session behaves."""
 
 from __future__ import annotations
 

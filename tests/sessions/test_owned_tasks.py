@@ -1,4 +1,4 @@
-"""Tasks a session owns: they end when it is closed, before it waits for its runs."""
+"""Tasks owned by a session: they end when it is closed, before it waits for its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial runs: fed and fetched in parts, in any order that what was fed allows; nothing comes twice, nothing is lost."""
+"""Partial runs: feeds and fetches in any order that dependences allow; nothing is repeated, nothing is lost."""
 
 from __future__ import annotations
 

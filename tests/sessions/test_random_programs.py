@@ -1,4 +1,4 @@
-"""Random programs compute what Python computes: side by side, in parts, on every tier, and after runs that were cancelled."""
+"""Random programs compute what Python computes: concurrently, in partial runs, on every tier, and after cancelled runs."""
 
 from __future__ import annotations
 

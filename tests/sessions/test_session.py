@@ -1,4 +1,4 @@
-"""The life of a session: opened at first use, in one loop and process, closed once; its graph may grow, its plans be read."""
+"""The lifecycle of a session: opened at first use, in one loop and process, closed once; its graph may grow."""
 
 from __future__ import annotations
 

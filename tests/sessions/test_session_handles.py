@@ -1,4 +1,4 @@
-"""Tensors that stay in a session: fetched as handles, fed as handles, forgotten with them."""
+"""Tensors kept in a session: fetched as handles, fed as handles, deleted with them."""
 
 from __future__ import annotations
 

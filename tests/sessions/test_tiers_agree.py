@@ -1,4 +1,4 @@
-"""Random graphs: every tier gives what NumPy gives, for random feeds, fetches, variables, aliases and breaks."""
+"""Random graphs: every tier yields NumPy's values, for random feeds, fetches, variables, aliases and breaks."""
 
 from __future__ import annotations
 

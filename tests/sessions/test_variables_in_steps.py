@@ -1,4 +1,4 @@
-"""Variables under steps: nothing is lost, nothing is torn, and a read keeps what it read, on every tier."""
+"""Variables under concurrent steps: no lost or torn updates, and reads are snapshots, on every tier."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A long soak: `python -m tests.soak --minutes 120 --share 0.5 --seed 7 --log FILE`.
+"""A long soak test: `python -m tests.soak --minutes 120 --share 0.5 --seed 7 --log FILE`.
 
-Rounds of sessions, training, serving and clusters follow one another in one loop, beside two server processes; `rounds` says
-what they do. After each round, when it is quiet, everything that could grow is measured and written to the log as a line of
-JSON. At the end the slope of each curve over the second half is printed, by Theil and Sen's estimator, beside what it may be.
-Between rounds the process sleeps, so that it takes that share of a core.
+Rounds of sessions, training, serving and clusters (see `rounds`) follow one another in one loop, beside two server processes.
+After each round, when it is idle, everything that could grow is measured and written to the log as a line of JSON. At the end
+the slope of each curve over the second half is printed, by Theil and Sen's estimator, with its limit. Between rounds the
+process sleeps, so that it takes that share of a core.
 
-The exit status is 1 if a round was wrong, or something grows.
+The exit status is 1 if a round failed, or something grows.
 """
 
 from __future__ import annotations

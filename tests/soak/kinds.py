@@ -1,8 +1,8 @@
-"""The six kinds of run a soak mixes: what each runs, how it is checked, and what must hold when it was cancelled.
+"""The six kinds of runs in a soak test: what each runs, how it is checked, and what must hold after a cancellation.
 
 A kind does one transaction at a time for a client: one or more runs, some of which are cancelled by the client (`attempt` then
-gives CANCELLED). What NumPy says of the few inputs there are is computed beforehand, so that checking holds the loop for
-microseconds only.
+returns CANCELLED). NumPy's results for the few inputs are computed beforehand, so that checks block the loop for microseconds
+only.
 """
 
 from __future__ import annotations

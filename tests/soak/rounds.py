@@ -1,7 +1,7 @@
-"""What one round of the long soak does: sessions, training, serving and clusters, each begun, used and ended.
+"""One round of the long soak test: sessions, training, serving and clusters, each begun, used and ended.
 
-A round takes a generator of random numbers, so that a seed repeats it. A tenth of its runs are cancelled, after a random number
-of passes of the loop. It raises AssertionError if a result is wrong or something acknowledged is lost.
+A round takes a random generator, so that a seed repeats it. A tenth of its runs are cancelled, after a random number of loop
+iterations. It raises AssertionError if a result is wrong or acknowledged data is lost.
 """
 
 from __future__ import annotations

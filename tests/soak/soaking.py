@@ -1,4 +1,4 @@
-"""A soak: one session, many clients, six kinds of run, some cancelled; and what must be gone when it is quiet."""
+"""A soak test: one session, many clients, six kinds of runs, some cancelled; and checks for leaks when it is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each round of the long soak once, and the slope by which it judges."""
+"""Each round of the long soak test once, and the slope by which it judges."""
 
 from __future__ import annotations
 

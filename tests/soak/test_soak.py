@@ -1,6 +1,6 @@
-"""One session under everything at once: results stay right, cancellations take nothing with them, nothing is left or grows.
+"""One session under all kinds of runs at once: results stay correct, cancellations affect nothing else, nothing leaks or grows.
 
-Tasks, threads and descriptors are looked at after every test, by the plugin.
+The plugin checks tasks, threads and descriptors after every test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The virtual clock jumps to the next timer, and only when nothing else is going on."""
+"""The virtual clock jumps to the next timer, and only when nothing else is under way."""
 
 import asyncio
 import threading

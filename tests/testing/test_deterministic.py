@@ -1,4 +1,4 @@
-"""The loop that has no threads: what would be theirs is done at once, in virtual time."""
+"""The loop without threads: their work is run synchronously, in virtual time."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Faults happen to the messages they were planned for, and to no others."""
+"""Faults affect the messages they were planned for, and no others."""
 
 import asyncio
 from collections.abc import Iterator

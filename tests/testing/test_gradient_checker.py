@@ -1,4 +1,4 @@
-"""compute_gradient: both Jacobians of functions whose derivative is known, and what it refuses."""
+"""compute_gradient: both Jacobians of functions with known derivatives, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leak check names what is left over, and lets pass what ends by itself."""
+"""The leak check names leftovers, and accepts what ends by itself."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`all_tasks_blocked` returns when everything that can run has run, and no sooner."""
+"""`all_tasks_blocked` returns when all runnable tasks have run, and no sooner."""
 
 import asyncio
 

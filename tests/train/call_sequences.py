@@ -1,4 +1,4 @@
-"""What a monitored session calls, and in which order: a table, read by the tests and by the comparison with TensorFlow.
+"""The calls of a monitored session, in order: a table for the tests and for the comparison with TensorFlow.
 
 A program runs at most four steps with two hooks:
 
@@ -13,11 +13,11 @@ Its calls are written as words:
     R       a step of the session                   a1 a2   after_run
     E1 E2   end                                     X       the session is closed
     e1 e2   on_error                                r1 r2   on_recovery
-    T       a task of the coordinator has ended     !Error  what leaves the program
+    T       a task of the coordinator has ended     !Error  raised by the program
 
-`e` and `r` are ours alone. A script says what happens in a call, here in the second of its kind: `b1:2 Aborted`. `stop` is the
-context's `request_stop`; `tasks_stop` and `tasks_Aborted` are what a task of the coordinator asks for or fails with meanwhile;
-`body` is what the program does itself after a step.
+`e` and `r` do not exist in TensorFlow. A script defines the effect of a call, here of the second of its kind: `b1:2 Aborted`.
+`stop` is the context's `request_stop`; `tasks_stop` and `tasks_Aborted` are the stop request or error of a task of the
+coordinator meanwhile; `body` is an action of the program itself after a step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tests of hooks share: a graph that counts steps, loops over it, writers that remember."""
+"""Common parts of hook tests: a graph that counts steps, loops over it, writers that record."""
 
 from __future__ import annotations
 

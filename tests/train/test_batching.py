@@ -1,4 +1,4 @@
-"""Batching: which examples come together, in which order, padded or not, and what the last batch is."""
+"""Batching: which examples form a batch, in which order, padded or not, and the last batch."""
 
 from __future__ import annotations
 

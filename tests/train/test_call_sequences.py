@@ -1,4 +1,4 @@
-"""A monitored session calls hooks, tasks and sessions in TensorFlow's order, whatever fails on the way."""
+"""A monitored session calls hooks, tasks and sessions in TensorFlow's order, under any failure."""
 
 from __future__ import annotations
 

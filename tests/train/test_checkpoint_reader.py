@@ -1,4 +1,4 @@
-"""Checkpoints read by name, without a graph, in both formats; and waited for, on the loop's clock."""
+"""Checkpoints read by name, without a graph, in both formats; and waits for checkpoints, on the loop's clock."""
 
 from __future__ import annotations
 

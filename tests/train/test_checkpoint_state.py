@@ -1,4 +1,4 @@
-"""The `checkpoint` file: what it says, from where paths are seen, what is found by it."""
+"""The `checkpoint` file: its contents, relative paths, and lookups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any group of tasks ends when it should, with the error it should, and leaves no task behind."""
+"""Random groups of tasks end in time, with the right error, and leave no task behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of tasks that stops together: requests, waits, what is raised, and that nothing is left behind."""
+"""A group of tasks that stops together: requests, waits, raised errors, and no leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""evaluate_once and evaluate_repeatedly: what is restored, run, counted, returned; when they end."""
+"""evaluate_once and evaluate_repeatedly: restored checkpoints, runs, counts, results; their end."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Feeds for each step, and what is run when all steps are done."""
+"""Feeds for each step, and runs after the last step."""
 
 import asyncio
 import logging

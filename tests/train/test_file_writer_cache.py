@@ -1,4 +1,4 @@
-"""One writer a directory, until the cache is cleared."""
+"""One writer per directory, until the cache is cleared."""
 
 from __future__ import annotations
 

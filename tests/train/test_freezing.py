@@ -1,4 +1,4 @@
-"""Graphs for inference alone: variables as constants, without what only training needs."""
+"""Graphs for inference: variables as constants, without training nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The global step: the read that all share, and counting."""
+"""The global step: its shared read, and its increments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SecondOrStepTimer: when it triggers, what it returns."""
+"""SecondOrStepTimer: its triggers and results."""
 
 import asyncio
 

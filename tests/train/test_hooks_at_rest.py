@@ -1,4 +1,4 @@
-"""Stock hooks between two times they act: the same request each step, nothing to await, no run of their own."""
+"""Stock hooks between two actions: the same request each step, nothing to await, no run of their own."""
 
 import io
 

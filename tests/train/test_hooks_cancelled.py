@@ -1,4 +1,4 @@
-"""A training that is cancelled wherever it waits: it ends, leaves nothing behind, and continues from what it saved."""
+"""A training that is cancelled at any wait: it ends, leaks nothing, and continues from its checkpoint."""
 
 import asyncio
 from collections.abc import Coroutine, Generator

@@ -1,4 +1,4 @@
-"""Faulty hooks: what they raise, what they never return from, which hooks are called then; and hooks for one step."""
+"""Faulty hooks: raised errors, calls that never return, which hooks are called then; and hooks for one step."""
 
 import asyncio
 

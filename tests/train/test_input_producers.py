@@ -1,4 +1,4 @@
-"""Producers: every row once an epoch, in the order asked for, and the end of input after the last one."""
+"""Producers: every row once per epoch, in the requested order, and the end of input after the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rates that decay: their formulas, in NumPy, step by step; mistakes. Against TensorFlow: the interop suite."""
+"""Decaying learning rates: their formulas, in NumPy, step by step; errors. Against TensorFlow: the interop suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors in the log, and steps a second in the log and an event file."""
+"""Logged tensors, and the step rate in the log and an event file."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Meta graphs: a graph with its collections, out of one program and into another."""
+"""Meta graphs: export and import of a graph with its collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monitored sessions: their life, their steps, and what hooks add to steps."""
+"""Monitored sessions: their lifecycle, their steps, and the requests of hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MonitoredTrainingSession: which hooks it adds, what they leave behind, and how training continues after it."""
+"""MonitoredTrainingSession: the hooks it adds, the files they write, and the continuation of training."""
 
 from __future__ import annotations
 

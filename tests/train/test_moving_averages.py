@@ -1,4 +1,4 @@
-"""Moving averages: what they become, their names, where they begin. Against TensorFlow: the interop suite."""
+"""Moving averages: values, names, initial values. Against TensorFlow: the interop suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of several steps: as many as are left, at most as many as there should be in one."""
+"""Runs of several steps: at most the remaining ones, at most the configured number."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ProfilerHook: which steps are traced, and the files it writes."""
+"""ProfilerHook: the steps it traces, and the files it writes."""
 
 import json
 import os

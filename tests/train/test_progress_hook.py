@@ -1,4 +1,4 @@
-"""ProgressHook: what it shows, how often, where."""
+"""ProgressHook: its output, on a terminal and in the log."""
 
 import asyncio
 import io

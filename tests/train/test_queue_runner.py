@@ -1,4 +1,4 @@
-"""Tasks that fill queues: to the end of input, until a stop, until an error; and that none is left behind."""
+"""Tasks that fill queues: until the end of input, a stop request, or an error; none is left behind."""
 
 from __future__ import annotations
 

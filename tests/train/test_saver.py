@@ -1,4 +1,4 @@
-"""Saver: what it saves, under which names and paths, and which checkpoints it keeps."""
+"""Saver: saved variables, names and paths, and the checkpoints it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savers where things go wrong: calls of the system that fail, saves that are given up, damaged checkpoints, others beside."""
+"""Savers under faults: failing system calls, cancelled saves, damaged checkpoints, concurrent writers."""
 
 from __future__ import annotations
 

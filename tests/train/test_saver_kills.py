@@ -1,4 +1,4 @@
-"""`kill -9` at any instant of a save: the checkpoint before is there, what was acknowledged is not lost, nothing is left."""
+"""`kill -9` at any instant of a save: earlier checkpoints exist, acknowledged data is not lost, no files are left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CheckpointSaverHook and its listeners: when they save, what they write, which listeners they call."""
+"""CheckpointSaverHook and its listeners: the times and contents of saves, and calls of listeners."""
 
 import asyncio
 import logging

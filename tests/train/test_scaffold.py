@@ -1,4 +1,4 @@
-"""Scaffold: what it makes, finds in collections, takes from another."""
+"""Scaffold: attributes it makes, finds in collections, and copies from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SessionManager: what it runs in which order, what it says when a model is not ready, and how long it waits."""
+"""SessionManager: the order of operations, errors for a model that is not ready, and waiting times."""
 
 from __future__ import annotations
 

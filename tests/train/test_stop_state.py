@@ -1,4 +1,4 @@
-"""Whether a group should stop and why, as a state machine: the first request counts, and a joined group raises at once."""
+"""The state machine of a coordinator: the first request counts, and a joined group raises at once."""
 
 from __future__ import annotations
 

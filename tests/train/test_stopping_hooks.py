@@ -1,4 +1,4 @@
-"""Hooks that end the loop or hold it back."""
+"""Hooks that end or delay the loop."""
 
 import asyncio
 import logging

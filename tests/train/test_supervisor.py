@@ -1,4 +1,4 @@
-"""Supervisors: what they make, which services run beside the training and when, and how everything ends."""
+"""Supervisors: their defaults, their services and timing, and the end of everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SyncReplicasOptimizer: replicas that step together, stale gradients, the hook, and its mistakes.
+"""SyncReplicasOptimizer: synchronous replicas, stale gradients, the hook, and errors.
 
 Replicas are optimizers in one graph and session: their accumulators and token queue are shared by name, as between tasks.
 """

@@ -1,4 +1,4 @@
-"""The optimizers of one update op: what five steps leave, for whole gradients and for rows, and which slots they keep.
+"""The optimizers of one update op: results of five steps, for dense gradients and for rows, and their slots.
 
 The numbers were printed by the same lines of `tf.compat.v1` of tensorflow 2.21.
 """

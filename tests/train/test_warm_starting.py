@@ -1,4 +1,4 @@
-"""Variables that begin as what a checkpoint has: by name, by scope, in parts, and by the words of a vocabulary."""
+"""Variables initialized from a checkpoint: by name, by scope, partitioned, and by vocabulary."""
 
 from __future__ import annotations
 

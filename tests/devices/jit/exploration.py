@@ -1,7 +1,7 @@
-"""Explores every order in which threads take their steps, each state once.
+"""Explores every interleaving of the steps of threads, each state once.
 
-Each state must be free of faults, and from each it must be possible to come to the end, where all threads have ended: otherwise
-a thread waits for something that no thread does.
+Each state must be free of faults, and from each the end, where all threads have ended, must be reachable: otherwise a thread
+waits for something that no thread does.
 """
 
 from __future__ import annotations

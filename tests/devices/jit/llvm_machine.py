@@ -1,12 +1,11 @@
-"""Runs LLVM IR for several threads step by step, so that every order of their steps can be explored (see `exploration`).
+"""Runs LLVM IR for several threads step by step, so that every interleaving of their steps can be explored (see `exploration`).
 
-A step of a thread begins with an access to memory that is atomic, and goes on to the next of those: what lies between is the
-thread's own, unless there is a data race. Each step looks for one: an access that is not atomic conflicts with what another
-thread has done since the last time it published something. An access outside of what was allocated, or that is not aligned, is
-an error too.
+A step of a thread begins with an atomic memory access and extends to the next one: in between the thread accesses only its own
+data, unless there is a data race. Each step checks for one: a non-atomic access conflicts with accesses of another thread
+since its last release operation. An access outside of allocated memory, or a misaligned one, is an error too.
 
-The functions are translated to Python: a segment, which is a Python function, begins at each step, at each block, and behind
-each call. A thread is a stack of segments with the values of the registers that are still needed, which can be hashed.
+The functions are translated to Python: a segment, which is a Python function, begins at each step, at each block, and after
+each call. A thread is a stack of segments with the values of the live registers, which can be hashed.
 """
 
 from __future__ import annotations

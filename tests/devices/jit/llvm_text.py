@@ -1,6 +1,6 @@
 """A parser of the LLVM IR that the walker consists of, for tests that run it step by step or translate it to C.
 
-It knows the instructions that occur there and nothing else: what it cannot parse is an error.
+It supports the instructions that occur there; any other is an error.
 """
 
 from __future__ import annotations

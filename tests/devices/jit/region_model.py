@@ -3,8 +3,8 @@
 The IR is that of `walker.emit`, with loops that count or measure time cut to one iteration. The Python part of the protocol is
 written here as IR too; a comment names the Python function that each IR function models.
 
-A task is two rows: the first writes into its lane's memory, the second reads it there, adds the results of the tasks before it
-and writes its own, which it finds as 0.
+A task is two rows: the first writes to its lane's memory, the second reads it there, adds the results of the tasks before it
+and writes its own, which must be 0 before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiler child needs NumPy, numba and llvmlite, and nothing else: neither aioexec nor what aioexec depends on."""
+"""The compiler child needs NumPy, numba and llvmlite only: neither aioexec nor its other dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel bodies compute what NumPy computes, for every dtype; errors name the place of what is not in the language."""
+"""Kernel bodies compute what NumPy computes, for every dtype; errors locate constructs that the language lacks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`gemm` of the loop language: sizes around those of tiles, strips and parts, all ways to lie in memory, against NumPy."""
+"""`gemm` of the loop language: sizes around those of tiles, strips and parts, all layouts, against NumPy."""
 
 from __future__ import annotations
 

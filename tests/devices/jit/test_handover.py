@@ -1,4 +1,4 @@
-"""`hand_over` of the loop language: sizes around those of tiles and strips, all ways to lie in memory, against NumPy."""
+"""`hand_over` of the loop language: sizes around those of tiles and strips, all layouts, against NumPy."""
 
 from __future__ import annotations
 

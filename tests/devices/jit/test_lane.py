@@ -1,4 +1,4 @@
-"""A lane does every job in order, with a thread or without one."""
+"""A lane runs every job in order, with a thread or without one."""
 
 from __future__ import annotations
 

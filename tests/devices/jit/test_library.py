@@ -1,4 +1,4 @@
-"""The kernel library: kernels are compiled in the background, found by a lookup, and nothing is left over."""
+"""The kernel library: kernels are compiled in the background, found by a lookup, and nothing leaks."""
 
 import asyncio
 import ctypes

@@ -1,4 +1,4 @@
-"""Loop kernels compiled in the child compute what their bodies say, and never need the interpreter."""
+"""Loop kernels compiled in the child compute the values of their bodies, without calls of the interpreter."""
 
 import ctypes
 import re

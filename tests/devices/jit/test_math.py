@@ -1,4 +1,4 @@
-"""Every function of the expression language is within 4 ulp of the exact value, and right at the edges of its domain.
+"""Every function of the expression language is within 4 ulp of the exact value, and correct at the limits of its domain.
 
 The suite runs a seeded share of the numbers; `-m sweep`, or `python -m tests.devices.jit.ulp`, runs all of float32.
 """

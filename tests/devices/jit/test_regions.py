@@ -1,7 +1,7 @@
-"""Parallel regions: the walker's own IR in every order of the steps of few threads.
+"""Parallel regions: the walker's own IR under every interleaving of the steps of few threads.
 
-In each order every task is executed once and after those it waits for, no two threads use one lane, no thread is in a region
-that has ended, whose memory its owner writes then, and from every state the end is reachable.
+In each, every task is executed once and after its predecessors, no two threads use one lane, no thread is in a region that has
+ended, whose memory its owner then writes, and from every state the end is reachable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels compiled for other processors than this one: the same bits where this one can run them, and code for wider ones."""
+"""Kernels compiled for other processors: the same bits if this one can run them, and code for wider ones."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""An elementwise kernel computes what NumPy computes, whatever the strides, the rank and the place of an element."""
+"""An elementwise kernel computes what NumPy computes, for all strides, ranks and alignments."""
 
 import ctypes
 import itertools

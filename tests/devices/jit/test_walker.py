@@ -1,4 +1,4 @@
-"""The walker: rows in order, every way to stop, resuming, and arrays bound by their data pointers."""
+"""The walker: rows in order, every way of stopping, resuming, and arrays bound by their data pointers."""
 
 from __future__ import annotations
 

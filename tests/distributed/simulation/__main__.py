@@ -1,4 +1,4 @@
-"""Many simulations: `python -m tests.distributed.simulation --seeds 10000 --from 0`; with `--show` the story of one seed."""
+"""Many simulations: `python -m tests.distributed.simulation --seeds 10000 --from 0`; `--show` prints the events of one seed."""
 
 import argparse
 import sys

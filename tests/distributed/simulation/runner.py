@@ -1,8 +1,8 @@
 """One simulation: a scenario on a cluster in memory, with faults planned from a seed.
 
-Three attempts are made while faults happen; each is right or fails in an allowed way, in time. Then every task is up and every
-message arrives: the next attempts must be right, in the same session unless the server that had it was killed. In the end
-nothing may be left on any server, and nothing in the loop.
+Three attempts are made while faults occur; each succeeds or fails in an allowed way, in time. Then every task is running and
+every message arrives: the next attempts must succeed, in the same session unless its server was killed. At the end nothing may
+be left on any server, nor in the loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Programs on a master and two workers whose right answers are known by hand.
+"""Programs on a master and two workers with results known by hand.
 
-A scenario makes its graph once; each attempt gives it a number, so that no two answers are alike. What an attempt returns was
-checked; what it raises has to be of `ALLOWED`.
+A scenario makes its graph once; each attempt passes it a number, so that no two results are equal. The result of an attempt was
+checked; an exception has to be of `ALLOWED`.
 """
 
 from __future__ import annotations

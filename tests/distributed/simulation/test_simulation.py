@@ -1,4 +1,4 @@
-"""Clusters under faults: no wrong result, no hang, nothing left behind; the same seed gives the same story."""
+"""Clusters under faults: no wrong result, no hang, no leak; the same seed yields the same events."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One program, two engines: what a behaviour looks like with TensorFlow and here.
+"""Runs one program with both engines and compares the results: the form of the tests of behaviours.
 
 A program is written once, against an `Engine`:
 
@@ -9,8 +9,8 @@ A program is written once, against an `Engine`:
 
     await agree(program)
 
-It is run with each engine in a fresh graph; what it returns must be equal, errors (`Failure`) by their class. TensorFlow's
-calls block, so each is made in a thread of its own: a program may leave one waiting in a task, as it does here.
+It runs with each engine in a new graph; its results must be equal, errors (`Failure`) in their class. TensorFlow's calls block,
+so each is made in a separate thread: a program may leave one waiting in a task, as here.
 """
 
 from __future__ import annotations

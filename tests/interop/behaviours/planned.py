@@ -1,4 +1,4 @@
-"""What a step was planned to be: where its nodes are, and what goes from device to device."""
+"""Inspects the plan of a step: the devices of its nodes, and the transfers between devices."""
 
 from __future__ import annotations
 

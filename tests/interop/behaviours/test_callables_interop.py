@@ -1,4 +1,4 @@
-"""Steps prepared once, of fetches and feeds and of CallableOptions, in both engines."""
+"""Callables of fetches and feeds and of CallableOptions, in both engines."""
 
 from functools import partial
 

@@ -1,6 +1,6 @@
-"""Sessions that close or are reset, and tensors that stay in them, in both engines.
+"""Close and reset of sessions, and tensors kept in them, in both engines.
 
-Never reset beside a step that runs: TensorFlow may crash then.
+Never reset during a step: TensorFlow may crash then.
 """
 
 import numpy as np

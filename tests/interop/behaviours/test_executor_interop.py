@@ -1,4 +1,4 @@
-"""What steps compute, whatever the shape of their graph, and how they fail, in both engines."""
+"""Results and errors of steps over graphs of various shapes, in both engines."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What may be fed and fetched, and what comes back, in both engines."""
+"""Valid and invalid feeds and fetches, and returned values, in both engines."""
 
 import collections
 from functools import partial

@@ -1,4 +1,4 @@
-"""GraphDefs that are imported, or refused and leave no trace, in both engines."""
+"""Import of GraphDefs, and errors that leave the graph unchanged, in both engines."""
 
 from functools import partial
 

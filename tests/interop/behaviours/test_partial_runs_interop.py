@@ -1,4 +1,4 @@
-"""Steps that are fed and fetched in parts, in both engines."""
+"""Partial runs, in both engines."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Steps over two devices: what goes from one to the other, and that it comes to the same, in both engines."""
+"""Steps over two devices: transfers between them, and equal results, in both engines."""
 
 import numpy as np
 import pytest

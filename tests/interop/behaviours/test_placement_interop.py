@@ -1,4 +1,4 @@
-"""Where nodes are placed on two devices, and what cannot be placed, in both engines."""
+"""Placement on two devices, and its errors, in both engines."""
 
 import pytest
 

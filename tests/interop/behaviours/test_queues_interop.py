@@ -1,4 +1,4 @@
-"""Queues that steps wait at, fill, close and are cancelled at, in both engines."""
+"""Queues that steps fill, close, wait at and are cancelled at, in both engines."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""gRPC's own things are no leak; servers of both kinds."""
+"""Servers of both kinds; gRPC's process-wide objects are no leak."""
 
 from importlib.util import find_spec
 

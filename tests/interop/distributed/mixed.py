@@ -1,6 +1,6 @@
-"""One graph over two tasks of which TensorFlow serves one and aioexec the other; a cluster of TensorFlow's says what is right.
+"""One graph over a task of TensorFlow's and one of aioexec's; expected values are those of two tasks of TensorFlow's.
 
-Task 0 is TensorFlow's and task 1 ours. A session may be either's, and either server may be its master, so every program runs
+Task 0 is TensorFlow's and task 1 ours. The session may be of either, and either server may be its master, so every program runs
 four times:
 
     client        master        the other worker

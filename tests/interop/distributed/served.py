@@ -1,6 +1,6 @@
-"""The programs of `tests.interop.behaviours` with our sessions on servers; TensorFlow's direct session says what is right.
+"""The programs of `tests.interop.behaviours` with our sessions on servers; TensorFlow's direct one yields the expected values.
 
-A module whose fixture `agree` is the one here runs them with our sessions on each kind of server.
+A module that uses the fixture `agree` of this one runs them with our sessions on each kind of server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server of ours in a process of its own, whose clients are TensorFlow's: their calls hold the interpreter of the caller."""
+"""A server of ours in a separate process, for TensorFlow's clients, whose calls hold the interpreter lock of their process."""
 
 from __future__ import annotations
 

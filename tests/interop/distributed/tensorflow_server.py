@@ -1,4 +1,4 @@
-"""A server of TensorFlow's as a process, which tests may kill and start again at the same address."""
+"""A TensorFlow server process, which tests may kill and restart at the same address."""
 
 from __future__ import annotations
 

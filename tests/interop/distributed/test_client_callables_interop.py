@@ -1,4 +1,4 @@
-"""Steps prepared once, on servers."""
+"""Callables, on servers."""
 
 from tests.interop.behaviours.test_callables_interop import *  # noqa: F403  # the same programs, another `agree`
 

@@ -1,4 +1,4 @@
-"""The end of sessions on servers."""
+"""Close of sessions on servers."""
 
 from tests.interop.behaviours.test_closing_interop import *  # noqa: F403  # the same programs, another `agree`
 

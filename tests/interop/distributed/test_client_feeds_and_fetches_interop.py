@@ -1,4 +1,4 @@
-"""What is fed and fetched, on servers."""
+"""Feeds and fetches, on servers."""
 
 from tests.interop.behaviours.test_feeds_and_fetches_interop import *  # noqa: F403  # the same programs, another `agree`
 

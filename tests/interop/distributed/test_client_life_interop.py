@@ -1,4 +1,4 @@
-"""The life of our sessions on servers of both kinds: growth, time, cancellation, reset, several sessions of one server."""
+"""The lifecycle of our sessions on servers of both kinds: extension, timeouts, cancellation, reset, several of them."""
 
 from __future__ import annotations
 

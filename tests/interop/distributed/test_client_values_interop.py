@@ -1,4 +1,4 @@
-"""Values of every dtype and size, to servers of both kinds and back."""
+"""Values of every dtype and size, sent to servers of both kinds and back."""
 
 from __future__ import annotations
 

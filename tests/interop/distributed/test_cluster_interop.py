@@ -1,4 +1,4 @@
-"""Clusters, and where variables go in them, are TensorFlow's."""
+"""Cluster descriptions and the placement of variables are TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a master refuses it refuses with TensorFlow's code and in its words: the same messages to a server of either kind."""
+"""Errors of a master have TensorFlow's code and text: the same requests to a server of either kind."""
 
 from __future__ import annotations
 

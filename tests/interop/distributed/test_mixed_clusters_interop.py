@@ -1,4 +1,4 @@
-"""Steps over a task of TensorFlow's and one of ours, whichever is their master: they give what two of TensorFlow's give."""
+"""Steps over a task of TensorFlow's and one of ours, with either as master: the results of two of TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task that is not the master's dies and comes back: the step gets an error, and the session or the next one works."""
+"""The task that is not the master is killed and restarted: the step gets an error, and the session or the next one works."""
 
 from __future__ import annotations
 

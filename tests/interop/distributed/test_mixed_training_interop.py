@@ -1,6 +1,6 @@
-"""Training over a task of TensorFlow's and one of ours: the losses are those of two of TensorFlow's, step for step.
+"""Training over a task of TensorFlow's and one of ours: the losses are those of two of TensorFlow's, step by step.
 
-A master of TensorFlow's optimises the graph before our worker gets its part, so this is also where fused nodes are met.
+A master of TensorFlow's optimises the graph before our worker gets its part, so this also tests fused nodes.
 """
 
 from __future__ import annotations

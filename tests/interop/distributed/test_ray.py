@@ -1,4 +1,4 @@
-"""Clusters whose tasks are actors of Ray, in a Ray cluster of this machine: Ray comes with the extra these tests need."""
+"""Clusters of Ray actors, in a Ray cluster on this machine; Ray is installed by the extra these tests need."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""TensorFlow's own Session, Saver and MonitoredTrainingSession, unmodified, on a server of ours: they train as on their own."""
+"""TensorFlow's own Session, Saver and MonitoredTrainingSession, unmodified, on our server: they train as on TensorFlow's."""
 
 from __future__ import annotations
 

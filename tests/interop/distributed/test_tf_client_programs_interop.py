@@ -1,4 +1,4 @@
-"""TensorFlow's client finds on a server of ours what it finds on one of TensorFlow's: the programs of the behaviours."""
+"""TensorFlow's client gets the same results from a server of ours as from TensorFlow's: the programs of the behaviours."""
 
 from __future__ import annotations
 

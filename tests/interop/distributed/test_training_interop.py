@@ -1,6 +1,6 @@
-"""Training across servers, with monitored sessions of either engine on servers of either: the same weights, round by round.
+"""Training across servers, with monitored sessions of either engine on servers of either: the same weights in each round.
 
-Sessions of TensorFlow's block, so they are used in threads; our servers are in the test's loop, TensorFlow's in a process.
+Sessions of TensorFlow block, so they are used in threads; our servers are in the test's loop, TensorFlow's in a process.
 """
 
 from __future__ import annotations

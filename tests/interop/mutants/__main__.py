@@ -1,4 +1,4 @@
-"""Makes trials and prints what breaks the rule: `python -m tests.interop.mutants --count 2000 --seed 1`."""
+"""Makes trials and prints violations: `python -m tests.interop.mutants --count 2000 --seed 1`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Changes to a GraphDef: of its nodes, attributes, edges, constants, functions, versions and bytes.
 
-A mutation takes a generator and a GraphDef and changes it in place; where there is nothing it could change, it does nothing.
+A mutation takes a generator and a GraphDef and changes it in place; if nothing applies, it has no effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real GraphDefs that are small enough to be mutated by the thousand."""
+"""GraphDefs of real programs that are small enough for thousands of mutations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of a real GraphDef, it ends in a result or an `OpError`, soon and in little memory."""
+"""Every mutant of a real GraphDef ends in a result or an `OpError`, within bounds of time and memory."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""Imports a mutant and runs it; reports what breaks the rule.
+"""Imports a mutant and runs it; reports violations of the rule.
 
-The rule: a result or an `OpError`, within two seconds and 512 MiB. Time is that of the process, so that a busy machine does
-not count; what waits for something is ended by the step's own timeout, which is part of the rule. Memory is what the
-address space may grow by: what needs more gets a MemoryError, which must come out as a ResourceExhaustedError.
+The rule: a result or an `OpError`, within two seconds and 512 MiB. Time is processor time, so that other load does not count;
+the step's own timeout ends waits and is part of the rule. Memory is the growth of the address space: an allocation beyond it
+raises MemoryError, which must be reported as ResourceExhaustedError.
 """
 
 from __future__ import annotations

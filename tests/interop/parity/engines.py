@@ -1,4 +1,4 @@
-"""The two engines behind one interface: import a graph, ask for static shapes and gradients, run."""
+"""The two engines behind one interface: import a graph, get static shapes and gradients, run."""
 
 from __future__ import annotations
 

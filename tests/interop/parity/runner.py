@@ -1,7 +1,7 @@
-"""Runs cases in both engines and says where they differ.
+"""Runs cases in both engines and reports differences.
 
-Compared are values (to the tolerance of their dtype), dtypes, static shapes, classes of errors, and gradients by every
-floating input, for the same gradients of the outputs. The first difference is the reason given.
+Compared are values (to the tolerance of their dtype), dtypes, static shapes, classes of errors, and gradients with respect to
+every floating input, for the same gradients of the outputs. The first difference is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values and whole rows of cases for the tables: dtypes an op allows, shapes worth trying, the families with one formula."""
+"""Values and generators of cases for the tables: dtypes an op allows, typical shapes, families with one formula."""
 
 from __future__ import annotations
 

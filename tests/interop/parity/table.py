@@ -1,4 +1,4 @@
-"""The vocabulary of the parity tables: a case is one node with its inputs, built and run in both engines."""
+"""The data types of the parity tables: a case is one node with its inputs, built and run in both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parity runner notices what it is there to notice: an engine that is wrong in one way does not agree."""
+"""The parity runner detects differences: an engine with one error does not agree."""
 
 from __future__ import annotations
 

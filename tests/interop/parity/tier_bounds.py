@@ -1,13 +1,13 @@
-"""How far the tiers may be apart: the table of bounds, by family of ops, in units of the last place.
+"""The allowed differences between tiers: a table of bounds, by family of ops, in units of the last place.
 
-Both tiers compute the same formula on the same numbers, so most ops give the same bits. What may differ:
+Both tiers compute the same formula on the same numbers, so most ops yield the same bits. Exceptions:
 
     functions   ours are within 4 ulp of the exact value (`tests.devices.jit.ulp`), NumPy's and SciPy's within about 1
-    loops       (sums, over windows too and of what overlapping windows give back, and updates of rows) are compiled with leave
-                to reassociate and to fuse a product into a sum, as suits the processor; held against the largest element
-                of the result, or against 1, which is the size of the tables' operands, where that is more: a sum that
-                cancels is no less right for its small result
-    gradients   are small graphs of such ops, sums over broadcast operands among them; measured as sums are
+    loops       (sums, also over windows and of overlapping windows, and updates of rows) are compiled with permission to
+                reassociate and to fuse multiply and add, depending on the processor; measured against the largest element
+                of the result, or against 1, the size of the tables' operands, if that is more: a sum with cancellation is
+                not less accurate because its result is small
+    gradients   are small graphs of such ops, including sums over broadcast operands; measured like sums
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
     python -m tests.interop.parity.tiers --share 1/8           every eighth op
     python -m tests.interop.parity.tiers --family elementwise --op Tanh
 
-For each op the largest difference of an element is shown in units of the last place, of values and of gradients apart, and
-beside it the bound it is held to (`tier_bounds` says what these are). TensorFlow is asked for signatures only. What is in
-the file of results, a line an op, is not run again: a run may be ended at any time, the next one continues it, and several may
-do a share each. Kernels are kept where `AIOEXEC_CACHE_DIR` says. The exit status says whether every op is within its bound,
-and every kernel that was wanted could be compiled: without one its op would be compared with itself.
+For each op the largest difference of an element is shown in units of the last place, for values and for gradients, with its
+bound (see `tier_bounds`). TensorFlow is used for signatures only. Ops in the file of results, one per line, are not run again:
+a run may be interrupted at any time and continued, and several runs may do a share each. Kernels are cached in
+`AIOEXEC_CACHE_DIR`. The exit status reports whether every op is within its bound, and every kernel could be compiled: otherwise
+its op would be compared with itself.
 """
 
 from __future__ import annotations

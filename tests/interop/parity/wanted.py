@@ -1,4 +1,4 @@
-"""The ops that must have a table: those that programs of TensorFlow 1.x use most, and all that are registered here."""
+"""The ops that must have a table: those most used by programs of TensorFlow 1.x, and all that are registered here."""
 
 from __future__ import annotations
 

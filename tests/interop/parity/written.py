@@ -1,7 +1,7 @@
-"""From a case to the bytes of a GraphDef that both engines import.
+"""Writes a case as a GraphDef that both engines import.
 
-Written by hand from TensorFlow's signatures, not by either engine's graph: what follows from the inputs (type attributes,
-lengths of lists) is filled in, everything else is left to the defaults.
+Written from TensorFlow's signatures, not by either engine's graph: attributes that follow from the inputs (types, lengths of
+lists) are filled in, all others are left to the defaults.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One program in two engines: built and run by TensorFlow and here, and where what comes out differs.
+"""Runs one program in both engines and compares the results.
 
-A program is a `Builder`, called with the module `tensorflow.compat.v1` and with `aioexec`; it may fail, then in both.
+A program is a `Builder`, called with the module `tensorflow.compat.v1` and with `aioexec`; it may raise, then in both.
 """
 
 from __future__ import annotations

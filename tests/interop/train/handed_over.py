@@ -1,7 +1,7 @@
-"""Programs that go from one engine to the other in the middle: as a meta graph and a checkpoint.
+"""Programs transferred from one engine to the other in the middle: as a meta graph and a checkpoint.
 
-What a program is run by is in collections, since nothing else of it travels: "inputs" are the placeholders, "loss" what is
-compared, "train_op" the step, "init" what initializes it.
+The tensors of a program are found by collections, since only these are transferred: "inputs" are the placeholders, "loss" is
+compared, "train_op" is the step, "init" the initializer.
 """
 
 from __future__ import annotations

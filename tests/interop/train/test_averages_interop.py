@@ -1,4 +1,4 @@
-"""Moving averages over several steps, their names and what to restore, against TensorFlow's."""
+"""Moving averages over several steps, their names and variables_to_restore, against TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers and warm starts: what is found in a checkpoint, and what variables begin as, are the same in TensorFlow."""
+"""Checkpoint readers and warm starts: the same contents and initial values as in TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same events reported to TensorFlow's coordinator and to ours: whether to stop, and what is raised when."""
+"""The same events reported to TensorFlow's coordinator and to ours: should_stop, and raised errors."""
 
 from __future__ import annotations
 

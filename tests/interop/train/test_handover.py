@@ -1,4 +1,4 @@
-"""A training run that changes engines in the middle, with what Adam keeps, decayed rates, averages and a shuffled queue."""
+"""A training run that changes engines in the middle, with Adam's slots, decayed rates, averages and a shuffled queue."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The same training with the stock hooks in TensorFlow and here: the same checkpoints, events, timelines, log and calls.
 
-What TensorFlow leaves to chance is fixed: the global step and the loss are read before variables change.
+Orders that TensorFlow leaves undefined are fixed: the global step and the loss are read before variables change.
 """
 
 from __future__ import annotations

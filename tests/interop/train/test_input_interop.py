@@ -1,4 +1,4 @@
-"""Input pipelines made here and by TensorFlow: the same graphs node by node, the same examples, and each runs the other's."""
+"""Input pipelines of both engines: the same graphs node by node, the same examples, and each runs the other's."""
 
 from __future__ import annotations
 

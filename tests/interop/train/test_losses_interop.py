@@ -1,4 +1,4 @@
-"""The losses over weights, reductions, shapes known and unknown, and mistakes, against TensorFlow's."""
+"""The losses over weights, reductions, static and dynamic shapes, and errors, against TensorFlow's."""
 
 from __future__ import annotations
 

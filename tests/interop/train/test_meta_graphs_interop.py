@@ -1,4 +1,4 @@
-"""Meta graphs from TensorFlow to here and back: what is imported continues as in its origin, and is exported alike."""
+"""Meta graphs from TensorFlow to here and back: imported programs continue as in their origin, and are exported alike."""
 
 from __future__ import annotations
 

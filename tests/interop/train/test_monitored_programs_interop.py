@@ -1,6 +1,6 @@
-"""Programs that train with real sessions do the same in TensorFlow and here: what hooks see, how loops end, what errors say.
+"""Training programs with real sessions behave as in TensorFlow: calls of hooks, ends of loops, error messages.
 
-A program is written once; what is awaited here returns at once there.
+A program is written once; awaitables of this package are replaced by plain results in TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Savers of both sides: the same nodes and `checkpoint` files, files that each restores from the other, the same refusals."""
+"""Savers of both engines: the same nodes and `checkpoint` files, files that each restores from the other, the same errors."""
 
 from __future__ import annotations
 

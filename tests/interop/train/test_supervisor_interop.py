@@ -1,4 +1,4 @@
-"""Supervisors of both: one continues where the other has stopped, and both leave the same files and events."""
+"""Supervisors of both engines: one continues where the other has stopped, and both write the same files and events."""
 
 from __future__ import annotations
 

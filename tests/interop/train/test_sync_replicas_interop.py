@@ -1,4 +1,4 @@
-"""Two synchronous replicas against TensorFlow's: parameters, steps and slots after each round; names; mistakes."""
+"""Two synchronous replicas against TensorFlow's: parameters, steps and slots after each round; names; errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: names of their scopes and variables, sharing, and mistakes, against TensorFlow's."""
+"""Templates: names of their scopes and variables, sharing, and errors, against TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorBoard's own loader finds everything in our files: numbers, histograms, pictures, sounds, texts, the graph, its runs."""
+"""TensorBoard's own loader reads all contents of our files: scalars, histograms, images, audio, texts, the graph, its runs."""
 
 from __future__ import annotations
 

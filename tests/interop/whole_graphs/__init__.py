@@ -1,5 +1,5 @@
-"""Programs as people wrote them, built by the real TensorFlow with its own gradients and optimisers, run by both engines.
+"""Realistic programs, built by the real TensorFlow with its own gradients and optimisers, run by both engines.
 
-`classifiers`, `images`, `sequences`, `generative` and `pipelines` hold the programs, `building` what one is, and
+`classifiers`, `images`, `sequences`, `generative` and `pipelines` contain the programs, `building` their data type, and
 `running` runs them.
 """

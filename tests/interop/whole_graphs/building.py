@@ -1,4 +1,4 @@
-"""What a whole graph is: built by TensorFlow, with the runs to make of it."""
+"""A whole graph, built by TensorFlow, with the runs to make of it."""
 
 from __future__ import annotations
 

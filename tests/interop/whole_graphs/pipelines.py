@@ -1,4 +1,4 @@
-"""Programs that read through queues, and a Keras model that was frozen."""
+"""Programs with queue-based input, and a frozen Keras model."""
 
 from __future__ import annotations
 

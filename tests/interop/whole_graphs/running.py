@@ -1,4 +1,4 @@
-"""Runs the programs: TensorFlow's results, then those of the same bytes here."""
+"""Runs the programs: in TensorFlow, then the same bytes here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole programs of TensorFlow's give the same losses and outputs here, by NumPy kernels and by native programs."""
+"""Whole programs of TensorFlow yield the same losses and outputs here, by NumPy kernels and by native programs."""
 
 import re
 

@@ -1,1 +1,1 @@
-"""Processes that are killed while they save: `lives` begins and ends them, `model` is what they save."""
+"""Processes that are killed while they save: `lives` starts and kills them, `model` is what they save."""

@@ -1,4 +1,4 @@
-"""Begins processes that save and are killed, and says what they had acknowledged."""
+"""Starts processes that save and are killed, and returns what they had acknowledged."""
 
 from __future__ import annotations
 

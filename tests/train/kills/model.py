@@ -1,4 +1,4 @@
-"""What the killed processes save: variables that all say the number of the step, so that a torn checkpoint shows."""
+"""The model that the killed processes save: all variables hold the number of the step, so a torn checkpoint is detected."""
 
 from __future__ import annotations
 

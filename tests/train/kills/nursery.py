@@ -1,7 +1,7 @@
-"""Begins processes that save, train or serve and are killed: `python -m tests.train.kills.nursery`.
+"""Starts processes that save, train or serve and are killed: `python -m tests.train.kills.nursery`.
 
-It has imported what they need, so that one is there in milliseconds. A line of its input is a life, as JSON; its output says
-what happened in it, a line for each save that was acknowledged, and last how it ended.
+It has imported what they need, so that a forked process is ready in milliseconds. A line of its input defines a process, as
+JSON; its output has a line for each save that was acknowledged, and one for the end of the process.
 """
 
 from __future__ import annotations

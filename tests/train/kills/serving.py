@@ -1,4 +1,4 @@
-"""A process that serves what a checkpoint holds: the answer to x is x plus the step that was saved."""
+"""A process that serves a checkpoint: the response to x is x plus the saved step."""
 
 from __future__ import annotations
 

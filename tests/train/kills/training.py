@@ -1,4 +1,4 @@
-"""A process that trains: every step adds one to all of a variable, so that a torn or lost step shows in its checkpoints."""
+"""A process that trains: every step adds one to all of a variable, so a torn or lost step is detected in its checkpoints."""
 
 from __future__ import annotations
 

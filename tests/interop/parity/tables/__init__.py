@@ -1,1 +1,1 @@
-"""One table a family of ops; see the package above for how to write one."""
+"""One table per family of ops; see the package above for how to write one."""

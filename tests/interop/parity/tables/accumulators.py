@@ -1,6 +1,7 @@
-"""Conditional accumulators, dense and sparse: gradients that count, that are stale, and that do not fit.
+"""Conditional accumulators, dense and sparse: accepted, stale and invalid gradients.
 
-Gradients of another dtype, and vectors where a scalar is wanted, are no cases unless shape rules see it: TensorFlow crashes.
+Gradients of another dtype, and vectors where a scalar is expected, are cases only if shape rules detect them: TensorFlow
+crashes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants, placeholders, checks, what prints, what does nothing, and tensors kept in the session."""
+"""Constants, placeholders, checks, printing, no-ops, and tensors kept in the session."""
 
 from __future__ import annotations
 

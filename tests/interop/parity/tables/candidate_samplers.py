@@ -1,4 +1,4 @@
-"""Candidate samplers: the same draws for given seeds, and what was to be expected of them."""
+"""Candidate samplers: the same samples for given seeds, and their expected counts."""
 
 from __future__ import annotations
 

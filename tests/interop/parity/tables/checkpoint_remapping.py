@@ -1,4 +1,4 @@
-"""Matrices of checkpoints brought in the order of another vocabulary. Files go to a folder of this process."""
+"""Matrices of checkpoints reordered by another vocabulary. Files are in a folder of this process."""
 
 from __future__ import annotations
 

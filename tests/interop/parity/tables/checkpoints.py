@@ -1,4 +1,4 @@
-"""Checkpoints: what is saved is restored by the same engine; names of shards. Files go to a folder of this process."""
+"""Checkpoints: each engine restores what it saved; names of shards. Files are in a folder of this process."""
 
 from __future__ import annotations
 

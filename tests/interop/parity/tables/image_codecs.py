@@ -1,4 +1,4 @@
-"""Image files: what one engine decodes of files that a third party made, and what each decodes of its own."""
+"""Image files: decoding of files by third parties, and by each engine of its own."""
 
 from __future__ import annotations
 

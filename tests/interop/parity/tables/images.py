@@ -1,4 +1,4 @@
-"""Images and what looks at their neighbourhoods: colours, boxes, patches, dilation, local response, fake quantisation."""
+"""Image ops and neighbourhoods: colours, boxes, patches, dilation, local response, fake quantisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookup tables: filled once, changed by steps, in the dense layout; what is refused."""
+"""Lookup tables: immutable, mutable, and dense ones; errors."""
 
 from __future__ import annotations
 

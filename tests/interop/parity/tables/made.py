@@ -1,4 +1,4 @@
-"""Tensors made from little, shapes as values, identities."""
+"""Ops that make tensors, shapes as values, identities."""
 
 from __future__ import annotations
 

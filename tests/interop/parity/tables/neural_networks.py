@@ -1,4 +1,4 @@
-"""Ops of neural networks: activations, softmax, losses, biases, best classes, batch normalisation."""
+"""Ops of neural networks: activations, softmax, losses, biases, top-k, batch normalisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer updates: each op by what its signature says of its inputs."""
+"""Optimizer updates: inputs generated from each op's signature."""
 
 from __future__ import annotations
 

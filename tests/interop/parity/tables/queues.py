@@ -1,4 +1,4 @@
-"""Queues of every kind and version: what goes in, what comes out, what is refused."""
+"""Queues of every kind and version: enqueues, dequeues, errors."""
 
 from __future__ import annotations
 

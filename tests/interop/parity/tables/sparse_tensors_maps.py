@@ -1,4 +1,4 @@
-"""Sparse tensors put by under numbers, and taken out again."""
+"""Maps of sparse tensors: adding and taking by key."""
 
 from __future__ import annotations
 

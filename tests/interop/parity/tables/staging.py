@@ -1,6 +1,6 @@
-"""Staging areas and maps: what is put, taken, looked at, in parts, and what is refused.
+"""Staging areas and maps: put, get, peek, partial tuples, and errors.
 
-TensorFlow's verbs block a thread where they wait, so no case waits.
+TensorFlow's methods block a thread while they wait, so no case waits.
 """
 
 from __future__ import annotations

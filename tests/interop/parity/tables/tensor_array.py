@@ -1,4 +1,4 @@
-"""TensorArrays and stacks: what is written to one in a step is read from it in the same step."""
+"""TensorArrays and stacks: writes and reads within one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorLists: a list is looked at by what it is stacked to, its length and the shape of its elements."""
+"""TensorLists, observed by stacking, their length and their element shape."""
 
 from __future__ import annotations
 

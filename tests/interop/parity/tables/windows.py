@@ -1,4 +1,4 @@
-"""Convolutions and pools of images and volumes, whatever the way they slide."""
+"""Convolutions and pools of images and volumes, with all strides, paddings and layouts."""
 
 from __future__ import annotations
 
