@@ -169,9 +169,6 @@ class Places:
         """The frame that an operation belongs to: an Enter to the one it leads into."""
         return self._leaving(op).frame if op.row.role is Role.ENTER else self.place(op).frame
 
-    def is_within(self, tensor: Tensor, frame: Frame) -> bool:
-        return frame in self.behind(tensor).frame.around()
-
     def _leaving(self, op: Operation) -> Place:
         place = self.place(op)
         if op.row.role is Role.ENTER:

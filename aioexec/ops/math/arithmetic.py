@@ -295,11 +295,6 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("Add" if x.dtype.base_dtype is dtypes.string else "AddV2", x, y, name=scope)
 
 
-def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Add as the operator + does."""
-    return add(x, y, name or "add")
-
-
 subtract = function_of_two("Sub", "Subtract x - y element-wise", "subtract")
 multiply = function_of_two("Mul", "Multiply x * y element-wise", "multiply")
 

@@ -263,23 +263,10 @@ lgamma = function_of("Lgamma", "the logarithm of the absolute value of gamma(x)"
 digamma = function_of("Digamma", "the derivative of lgamma")
 erfinv = function_of("Erfinv", "the inverse error function of x")
 ndtri = function_of("Ndtri", "the x-quantile of the standard normal distribution")
-dawsn = function_of("Dawsn", "Dawson's integral of x")
-expint = function_of("Expint", "the exponential integral Ei(x)")
-spence = function_of("Spence", "Spence's function, the dilogarithm of 1 - x,")
-fresnel_cos = function_of("FresnelCos", "Fresnel's cosine integral")
-fresnel_sin = function_of("FresnelSin", "Fresnel's sine integral")
 bessel_i0 = function_of("BesselI0", "the modified Bessel function of order 0")
 bessel_i0e = function_of("BesselI0e", "exp(-|x|) bessel_i0(x)")
 bessel_i1 = function_of("BesselI1", "the modified Bessel function of order 1")
 bessel_i1e = function_of("BesselI1e", "exp(-|x|) bessel_i1(x)")
-bessel_k0 = function_of("BesselK0", "the modified Bessel function of the second kind of order 0")
-bessel_k0e = function_of("BesselK0e", "exp(x) bessel_k0(x)")
-bessel_k1 = function_of("BesselK1", "the modified Bessel function of the second kind of order 1")
-bessel_k1e = function_of("BesselK1e", "exp(x) bessel_k1(x)")
-bessel_j0 = function_of("BesselJ0", "the Bessel function of order 0")
-bessel_j1 = function_of("BesselJ1", "the Bessel function of order 1")
-bessel_y0 = function_of("BesselY0", "the Bessel function of the second kind of order 0")
-bessel_y1 = function_of("BesselY1", "the Bessel function of the second kind of order 1")
 
 
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:

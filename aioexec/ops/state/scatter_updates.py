@@ -26,7 +26,6 @@ from aioexec.graph.kernels.kernel import (
     Role,
     Spec,
 )
-from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.common.elementwise import Array, named, shown, snake_case
 from aioexec.ops.state import row_loops
@@ -187,25 +186,6 @@ for _name, _verb in VERBS.items():
         )
 
 # Functions
-
-ResourceScatter = Callable[..., Operation]
-
-
-def _on_resources(verb: str, does: str) -> ResourceScatter:
-    def scatter(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
-        return apply_no_output_op(f"ResourceScatter{verb}", resource, indices, updates, name=name)
-
-    scatter.__name__, scatter.__doc__ = f"resource_scatter_{verb.lower()}", f"{does} of a resource variable."
-    return scatter
-
-
-resource_scatter_update = _on_resources("Update", "Replace rows")
-resource_scatter_add = _on_resources("Add", "Add to rows")
-resource_scatter_sub = _on_resources("Sub", "Subtract from rows")
-resource_scatter_mul = _on_resources("Mul", "Multiply rows")
-resource_scatter_div = _on_resources("Div", "Divide rows")
-resource_scatter_min = _on_resources("Min", "Take the minimum with rows")
-resource_scatter_max = _on_resources("Max", "Take the maximum with rows")
 
 
 def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:

@@ -197,8 +197,3 @@ register(
 def resource_gather(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Return rows of a resource variable."""
     return apply_op("ResourceGather", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
-
-
-def resource_gather_nd(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """Return the slices of a resource variable at the coordinates in the last dimension of `indices`."""
-    return apply_op("ResourceGatherNd", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)

@@ -197,10 +197,3 @@ def _begin_as(part: Variable, make: Initializer, shape: list[int | None]) -> Non
         value = make(shape, partition_info=place)
         assigned = part.assign(value, read_value=False)
     part.initialize_by(value, assigned)
-
-
-def _warm_start_var(var: Any, prev_ckpt: Path, prev_tensor_name: str | None = None) -> None:
-    """Make a variable, or the list of its partitions, start with a tensor of a checkpoint, by default the one of its name."""
-    parts = list(var) if isinstance(var, PartitionedVariable) else var
-    listed = parts if isinstance(parts, list | tuple) else [parts]
-    init_from_checkpoint(prev_ckpt, {prev_tensor_name or next(iter(by_name(listed))): parts})
