@@ -51,9 +51,11 @@ def _ancestors(
         if op in needed:
             continue
         needed.add(op)
-        inputs = [sources.get(tensor, tensor) for tensor in op.inputs]
-        stack.extend(tensor.op for tensor in inputs if tensor not in feeds)
-        stack.extend(waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, cuts))
+        for tensor in op.inputs:
+            source = sources.get(tensor, tensor)
+            if source not in feeds:
+                stack.append(source.op)
+        stack += [waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, cuts)]
     return needed
 
 

@@ -115,9 +115,10 @@ class Host:
         if op.row.is_stateful:
             create = partial(self._make_kernel, op, place)
             return place.op_segment.find_or_create(self.session_handle, f"{scope}{op.name}", create)
-        kernel = self._kernels.get((op, place.name))
+        key = op, place.name
+        kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._kernels.setdefault((op, place.name), self._make_kernel(op, place))
+            kernel = self._kernels.setdefault(key, self._make_kernel(op, place))
         return kernel
 
     def _make_kernel(self, op: Operation, device: Device) -> Compute:
