@@ -18,18 +18,20 @@ from aioexec.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
+from aioexec.execution import begun as begun_steps
 from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.formats.protos import RunStepResponse
 from aioexec.sessions.steps import Steps
 from aioexec.testing import all_tasks_blocked
 
 
-class Begun:
-    """A step that comes to what a test says: `comes` values or an error, in the end, which may be large values."""
+class Begun(begun_steps.Begun):
+    """A begun step that ends when a test calls `comes` with values or an error; `is_large`: the values are large."""
+
+    has_ended = False
 
     def __init__(self, *, is_large: bool = False) -> None:
         self.is_large = is_large
-        self.has_ended = False
         self.failures: list[BaseException] = []
         self.finishing: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._came: Any = None
@@ -59,7 +61,7 @@ class Begun:
 
 
 class Rest(ProgramRun):
-    """The rest of a run, which comes to what a test says."""
+    """The rest of a run, which ends when a test sets `finishing`."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -71,7 +73,7 @@ class Rest(ProgramRun):
 
 
 class Replies:
-    """Makes the reply of a step; `came` is what it was given."""
+    """Makes the reply of a step; `came` are its arguments so far."""
 
     def __init__(self) -> None:
         self.came: list[list[Any] | OpError] = []
