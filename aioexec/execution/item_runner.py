@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+import itertools
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
 
 _NO_OBJECTS: Mapping[int, Any] = {}
+_uses = itertools.count()
 
 
 class ItemRunner:
@@ -44,7 +46,6 @@ class ItemRunner:
         self._reference = ReferenceTier(item, engine)
         self.cache = ProgramCache(item, partition, engine)
         self.programs = self.cache.programs
-        self._lookup = self.cache.lookup
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
@@ -92,6 +93,20 @@ class ItemRunner:
         rest.add_done_callback(run.close)  # a task that is cancelled before it starts runs none of its code
         return rest
 
+    def _lookup(self, inputs: Sequence[Array]) -> Program | None:
+        """The program for these inputs, if it exists; it counts as used."""
+        if self.cache.content:
+            key = self.cache.key_of(inputs)
+        else:  # as `key_of`, without a call: every step is here
+            shapes: list[Hashable] = []
+            for value in inputs:
+                shapes.append(value.shape)  # noqa: PERF401 (a loop takes half as long as a comprehension)
+            key = tuple(shapes)
+        program = self.programs.get(key) if key is not None else None
+        if program is not None:
+            program.last_used = next(_uses)
+        return program
+
     def _begin_later(
         self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
@@ -105,7 +120,8 @@ class ItemRunner:
 
     async def _run(self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step) -> None:
         """Run the item once its program is there, and the leases and the arena that it needs."""
-        program = await self.cache.wait_for(inputs)
+        await self.cache.wait_for(inputs)
+        program = self._lookup(inputs)
         budget = self.engine.budget
         if budget.spent > TICK_NS:
             await budget.turn()  # many may have waited for one program

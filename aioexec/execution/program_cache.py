@@ -7,7 +7,6 @@ runs the item. All state is changed on the event loop only.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Hashable, Sequence
 from functools import partial
@@ -31,7 +30,6 @@ _MOST_MISSES = 1024
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
 
 Key = tuple[Hashable, ...]
-_uses = itertools.count()
 
 
 class ProgramCache:
@@ -39,7 +37,7 @@ class ProgramCache:
 
     State: `programs` by key, at most `MOST_PROGRAMS`; `unfit`, keys that have no program, and why; `_misses`, how often a key
     without a program was met; `_building`, an event for each build under way; `_costs`, the measured costs of the nodes, if
-    they are measured. `_content` are the positions of the inputs whose content is part of the key.
+    they are measured. `content` are the positions of the inputs whose content is part of the key.
     """
 
     def __init__(self, item: Item, partition: Partition, engine: Engine) -> None:
@@ -51,7 +49,7 @@ class ProgramCache:
         self._misses: dict[Key, int] = {}
         self._building: dict[Key, asyncio.Event] = {}
         self._costs: CostModel | None = None
-        self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
+        self.content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where new programs run."""
@@ -59,33 +57,15 @@ class ProgramCache:
 
     def key_of(self, inputs: Sequence[Array]) -> Key | None:
         """The key of the program for these inputs; None if it depends on the content of an input that is too large."""
-        shapes: list[Hashable] = []
-        for value in inputs:
-            shapes.append(value.shape)  # noqa: PERF401 (what every step does is in loops: they take half as long)
-        if not self._content:
-            return tuple(shapes)
+        shapes = tuple(value.shape for value in inputs)
         content = []
-        for k in self._content:
+        for k in self.content:
             if inputs[k].dtype.kind not in "iub":
                 continue  # no shape follows from it
             if inputs[k].size > _LARGEST_CONTENT:
                 return None
             content.append(inputs[k].tobytes())
         return (*shapes, *content)
-
-    def lookup(self, inputs: Sequence[Array]) -> Program | None:
-        """The program for these inputs, if it exists; it counts as used."""
-        if self._content:
-            key = self.key_of(inputs)
-        else:  # as `key_of`, without a call: every step is here
-            shapes: list[Hashable] = []
-            for value in inputs:
-                shapes.append(value.shape)  # noqa: PERF401 (a loop takes half as long as a comprehension)
-            key = tuple(shapes)
-        program = self.programs.get(key) if key is not None else None
-        if program is not None:
-            program.last_used = next(_uses)
-        return program
 
     def record_miss(self, inputs: Sequence[Array]) -> bool:
         """Record a miss of inputs without a program; the second one for a key starts a build in the background.
@@ -104,20 +84,19 @@ class ProgramCache:
             self._start_build(key, inputs)
         return True
 
-    async def wait_for(self, inputs: Sequence[Array]) -> Program | None:
-        """The program for these inputs, built if necessary; None: there is none, and the reference tier runs them."""
+    async def wait_for(self, inputs: Sequence[Array]) -> None:
+        """Wait until the program for these inputs is built, or is known not to exist."""
         key = self.key_of(inputs)
         if key is not None and key not in self.programs:
             if key not in self._building:
                 self._start_build(key, inputs)
             if key in self._building:
                 await self._building[key].wait()
-        return self.lookup(inputs)
 
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
         finished = self._building[key] = asyncio.Event()
         specs = {
-            value: spec_of(inputs[k], with_content=k in self._content and inputs[k].dtype.kind in "iub")
+            value: spec_of(inputs[k], with_content=k in self.content and inputs[k].dtype.kind in "iub")
             for k, value in enumerate(self._item.inputs)
         }
 
