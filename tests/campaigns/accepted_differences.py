@@ -32,6 +32,7 @@ from tests.campaigns.accepted_decisions import DECIDED
 from tests.campaigns.call_properties import (
     has,
     has_deeper_gradient,
+    has_dilations,
     has_empty_operand,
     has_impossible_shape,
     has_odd_container,
@@ -87,6 +88,28 @@ ACCEPTED = (
         INVALID,
         "TensorFlow's kernels for integers have no dilations",
         "do not yet support dilation rates larger than 1",
+    ),
+    Accepted(
+        "DepthwiseConv2dNative",
+        VALUES,
+        UNIMPLEMENTED,
+        "TensorFlow's own kernel, unlike oneDNN's, has no dilations",
+        "does not support dilations",
+    ),
+    Accepted(
+        "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
+        VALUES,
+        INVALID,
+        "TensorFlow's own kernels, unlike oneDNN's, leave out dilations in gradients",
+        "out_backprop doesn't match computed",
+        has_dilations,
+    ),
+    Accepted(
+        "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter",
+        INVALID,
+        VALUES,
+        "TensorFlow's own kernels, unlike oneDNN's, leave out dilations in gradients",
+        only=has_dilations,
     ),
     Accepted(
         "DepthToSpace SpaceToDepth",

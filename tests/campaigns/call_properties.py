@@ -52,6 +52,10 @@ def has_windows_along_channels(call: Call) -> bool:
     return any(sizes[channels:][:1] != [1] for sizes in windows(call))
 
 
+def has_dilations(call: Call) -> bool:
+    return set(call.attrs.get("dilations", ())) - {1} != set()
+
+
 def has_infinite_or_nan(call: Call) -> bool:
     return any(value.dtype.kind in "fc" and not np.isfinite(value).all() for value in operands(call))
 
