@@ -124,6 +124,18 @@ DECIDED = (
         "filter must not have zero elements",
         has_empty_operand,
     ),
+    *(
+        Accepted(ops, VALUES, INVALID, "nothing is made of images without elements", says, has_empty_operand)
+        for ops, says in (
+            ("MaxPoolWithArgmax", "must not be empty"),
+            ("MaxPool3DGradGrad", "received empty tensor"),
+            ("AvgPoolGrad AvgPool3DGrad", "Output only has 0 elements"),
+            (
+                "ResizeBilinear ResizeBicubic ResizeArea ResizeNearestNeighbor",
+                "must have at least one channel",
+            ),
+        )
+    ),
     Accepted(
         "GatherNd ResourceGatherNd",
         VALUES,
@@ -366,7 +378,7 @@ DECIDED = (
         "AvgPoolGrad AvgPool3DGrad", INVALID, VALUES, "the gradient has to have the shape of the output"
     ),
     Accepted(
-        "DepthwiseConv2dNative Conv2D",
+        "DepthwiseConv2dNative Conv2D Conv3D",
         VALUES,
         VALUES,
         "oneDNN gives the output of an empty batch the shape of the images",
