@@ -51,10 +51,10 @@ GRADIENTS_OF_CONVOLUTIONS = (
 POOLS = "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2 AvgPool AvgPoolGrad"
 POOLS_OF_VOLUMES = "MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad"
 POOLS_WITH_INDICES = "MaxPoolWithArgmax MaxPoolGradWithArgmax MaxPoolGradGradWithArgmax"
-OPS_OF_WINDOWS = (
-    f"{CONVOLUTIONS} Conv3D Conv3DBackpropInput Conv3DBackpropInputV2 Conv3DBackpropFilter Conv3DBackpropFilterV2 "
-    f"{POOLS} {POOLS_OF_VOLUMES} {POOLS_WITH_INDICES}"
+CONVOLUTIONS_OF_VOLUMES = (
+    "Conv3D Conv3DBackpropInput Conv3DBackpropInputV2 Conv3DBackpropFilter Conv3DBackpropFilterV2"
 )
+OPS_OF_WINDOWS = f"{CONVOLUTIONS} {CONVOLUTIONS_OF_VOLUMES} {POOLS} {POOLS_OF_VOLUMES} {POOLS_WITH_INDICES}"
 RESOURCE_SCATTERS = (
     "ResourceScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv "
     "ResourceScatterMin ResourceScatterMax"

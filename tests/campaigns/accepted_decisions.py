@@ -128,6 +128,7 @@ DECIDED = (
         Accepted(ops, VALUES, INVALID, "nothing is made of images without elements", says, has_empty_operand)
         for ops, says in (
             ("MaxPoolWithArgmax", "must not be empty"),
+            ("MaxPool MaxPoolWithArgmax", "Negative dimension size caused by subtracting 1 from 0"),
             ("MaxPool3DGradGrad", "received empty tensor"),
             ("AvgPoolGrad AvgPool3DGrad", "Output only has 0 elements"),
             (

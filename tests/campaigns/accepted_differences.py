@@ -10,6 +10,7 @@ from tests.campaigns.accepted import (
     ABORTED,
     ANY,
     CONVOLUTIONS,
+    CONVOLUTIONS_OF_VOLUMES,
     EVERY_OP,
     GENERATORS,
     GRADIENTS_OF_CONVOLUTIONS,
@@ -37,6 +38,7 @@ from tests.campaigns.call_properties import (
     has_impossible_shape,
     has_odd_container,
     has_odd_names,
+    has_odd_rank,
     has_odd_weights,
     has_odd_windows,
     has_outside_index,
@@ -128,7 +130,7 @@ ACCEPTED = (
         "Broadcast between",
     ),
     Accepted(
-        f"{POOLS_OF_VOLUMES} Conv3D Conv3DBackpropInputV2 Conv3DBackpropFilterV2",
+        f"{POOLS_OF_VOLUMES} {CONVOLUTIONS_OF_VOLUMES}",
         ANY,
         INVALID,
         "TensorFlow has kernels for volumes with their channels first on GPUs only",
@@ -157,11 +159,11 @@ ACCEPTED = (
         only=has_windows_along_channels,
     ),
     Accepted(
-        GRADIENTS_OF_CONVOLUTIONS,
+        f"{CONVOLUTIONS} {CONVOLUTIONS_OF_VOLUMES} AvgPool3D",
         INVALID,
         VALUES,
-        "oneDNN's kernels do not look at the rank of the gradient",
-        only=lambda call: operands(call)[2].ndim != len(call.attrs["strides"]),
+        "oneDNN's kernels, and those for volumes, do not look at all ranks",
+        only=has_odd_rank,
     ),
     # What is refused in another order
     Accepted(
@@ -300,6 +302,13 @@ ACCEPTED = (
         VALUES,
         "indices are those within a batch; TensorFlow's may reach into another batch",
         only=lambda call: call.attrs.get("batch_dims", 0) > 0,
+    ),
+    Accepted(
+        "Gather GatherV2",
+        INVALID,
+        VALUES,
+        "indices outside of a tensor without elements are refused too",
+        only=has_empty_operand,
     ),
     Accepted(
         "MapStage OrderedMapStage",

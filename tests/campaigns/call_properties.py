@@ -94,6 +94,12 @@ def has_odd_windows(call: Call) -> bool:
     return is_odd and any([*sizes[:1], *sizes[-1:]] != [1, 1] for sizes in given)
 
 
+def has_odd_rank(call: Call) -> bool:
+    """Whether images or filters, or the vectors of their sizes, have another rank than the strides."""
+    ranks = {each.size if each.dtype == np.int32 and each.ndim == 1 else each.ndim for each in operands(call)}
+    return ranks != {len(call.attrs["strides"])}
+
+
 def has_odd_weights(call: Call) -> bool:
     """Whether the weights of classes are those of no distribution."""
     weights = np.array(call.attrs.get("unigrams", ()), np.float32)

@@ -147,12 +147,21 @@ def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
 
 
+def _axes(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
+    rank = len(attrs["data_format"])
+    if len(image) != rank or len(filters) != rank:
+        raise InvalidArgumentError(
+            f"input and filter must be {rank}-dimensional, got shapes {list(image)} and {list(filters)}"
+        )
+    return make_axes(attrs, image, filters)
+
+
 def conv_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, filters: Array) -> Array:
-        axes = make_axes(attrs, image.shape, filters.shape)
+        axes = _axes(attrs, image.shape, filters.shape)
         seen = _wide(channels_last(attrs, image))
         groups = _groups(seen.shape[-1], filters.shape)
         return _finish(attrs, _by_group(correlate, seen, _wide(filters), axes, groups, -1), image.dtype)
@@ -188,7 +197,7 @@ def input_kernel(context: KernelContext) -> Compute:
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
         shape = _sizes("input_sizes", sizes, filters.ndim)
-        axes = make_axes(attrs, shape, filters.shape)
+        axes = _axes(attrs, shape, filters.shape)
         _check_dy(attrs, dy, shape, filters.shape, axes)
         groups = _groups(shape[DEPTH[attrs["data_format"]]], filters.shape)
         above = _wide(channels_last(attrs, dy))
@@ -203,7 +212,7 @@ def filter_kernel(context: KernelContext) -> Compute:
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
         shape = _sizes("filter_sizes", sizes, image.ndim)
-        axes = make_axes(attrs, image.shape, shape)
+        axes = _axes(attrs, image.shape, shape)
         _check_dy(attrs, dy, image.shape, shape, axes)
         seen, above = _wide(channels_last(attrs, image)), _wide(channels_last(attrs, dy))
         groups = _groups(seen.shape[-1], shape)

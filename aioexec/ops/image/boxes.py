@@ -65,12 +65,12 @@ def draw_kernel(context: KernelContext) -> Compute:
         table = COLOURS.copy()
         if depth == 1:
             table[:, 0] = 1
-        if colours is not None and colours.size:
-            table = colours.astype(Single)
-            if table.ndim != 2 or table.shape[1] < depth:
+        if colours is not None:
+            if colours.ndim != 2 or colours.shape[1] < depth:
                 raise InvalidArgumentError(
-                    f"colors must be a matrix of {depth} columns, got shape {list(table.shape)}"
+                    f"colors must be a matrix of {depth} columns, got shape {list(colours.shape)}"
                 )
+            table = colours.astype(Single) if len(colours) else table
         result = images.copy()
         finite = np.nan_to_num(boxes, nan=0.0, posinf=1e6, neginf=-1e6)
         for image, in_image in zip(result, np.clip(finite, -1e6, 1e6), strict=True):
