@@ -346,7 +346,7 @@ ACCEPTED = (
         only=has_outside_index,
     ),
     Accepted(
-        "SparseReorder",
+        "SparseReorder SparseFillEmptyRows",
         INVALID,
         VALUES,
         "a shape that no tensor can have is refused, as by the other ops on sparse tensors",

@@ -76,7 +76,9 @@ def has_deeper_gradient(call: Call) -> bool:
 
 
 def has_zero_byte(call: Call) -> bool:
-    return any(b"\0" in each for value in operands(call) for each in value.reshape(-1))
+    return any(
+        b"\0" in each for value in operands(call) if value.dtype == object for each in value.reshape(-1)
+    )
 
 
 def has_odd_names(call: Call) -> bool:

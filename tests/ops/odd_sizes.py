@@ -398,14 +398,6 @@ for _columns, _boxes in ((0, 1), (2, 1), (2, 0)):
             [zeros(1, 4, 5, 3), zeros(1, _boxes, 4), zeros(_rows, _columns)],
             INVALID,
         )
-for _image, _filters in (((2, 4, 4), (2, 2, 4, 3)), ((1, 1, 2), (1, 1, 2, 2)), ((2, 4, 4, 3), (2, 3, 3))):
-    odd(
-        f"a convolution of {_image} by {_filters}",
-        "Conv2D",
-        [zeros(*_image), zeros(*_filters)],
-        INVALID,
-        **_STRIDES,
-    )
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec import Session, dtypes
+from aioexec import ConfigProto, Session, dtypes
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Launch, LoopKernel, Spec
@@ -224,3 +224,24 @@ async def test_windows_of_another_rank_are_invalid(graph, op_type):
     async with Session(graph=graph) as session:
         with pytest.raises(InvalidArgumentError, match="must specify 5 dimensions"):
             await session.run(op.outputs[0], dict.fromkeys(feeds, image))
+
+
+@pytest.mark.parametrize(
+    ("image", "filters"),
+    [((2, 4, 4), (2, 2, 4, 3)), ((1, 1, 2), (1, 1, 2, 2)), ((2, 4, 4, 3), (2, 3, 3)), ((), (2, 2, 3, 3))],
+)
+async def test_ranks_that_are_unknown_until_the_run_are_checked_then(graph, image, filters):
+    given = [
+        graph.create_op("Placeholder", (), attrs={"dtype": dtypes.float32, "shape": None}) for _ in range(2)
+    ]
+    one, other = (op.outputs[0] for op in given)
+    made = conv.conv2d(one, other, 1, "SAME")
+
+    for jit in ("off", "eager"):
+        config = ConfigProto()
+        config.aioexec.jit = jit
+        async with Session(graph=graph, config=config) as session:
+            with pytest.raises(InvalidArgumentError, match="must be 4-dimensional"):
+                await session.run(
+                    made, {one: np.zeros(image, np.float32), other: np.zeros(filters, np.float32)}
+                )
