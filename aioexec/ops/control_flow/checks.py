@@ -204,30 +204,28 @@ def _check_rank(
     return Assert(condition, _with_message(message, data), summarize=summarize)
 
 
-def assert_rank(
-    x: Any,
-    rank: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless `x` has this rank; raises GraphValueError if it is statically wrong."""
-    with _named(name, "assert_rank"):
-        return _check_rank(x, [rank], "", "Equal", np.equal, data, summarize, message)
+def _rank_check(
+    name_of_function: str, words: str, op: str, compare: Compare, summary: str
+) -> Callable[..., Operation]:
+    def check(
+        x: Any,
+        rank: Any,
+        data: Any = None,
+        summarize: int | None = None,
+        message: str | None = None,
+        name: str | None = None,
+    ) -> Operation:
+        with _named(name, name_of_function):
+            return _check_rank(x, [rank], words, op, compare, data, summarize, message)
+
+    doc = f"Return an operation that fails unless `x` has {summary}; raises GraphValueError if it is statically wrong."
+    return named(check, name_of_function, doc)
 
 
-def assert_rank_at_least(
-    x: Any,
-    rank: Any,
-    data: Any = None,
-    summarize: int | None = None,
-    message: str | None = None,
-    name: str | None = None,
-) -> Operation:
-    """Return an operation that fails unless `x` has at least this rank; raises GraphValueError if it is statically wrong."""
-    with _named(name, "assert_rank_at_least"):
-        return _check_rank(x, [rank], "at least ", "GreaterEqual", np.greater_equal, data, summarize, message)
+assert_rank = _rank_check("assert_rank", "", "Equal", np.equal, "this rank")
+assert_rank_at_least = _rank_check(
+    "assert_rank_at_least", "at least ", "GreaterEqual", np.greater_equal, "at least this rank"
+)
 
 
 def assert_rank_in(

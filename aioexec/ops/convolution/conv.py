@@ -169,7 +169,7 @@ def conv_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _sizes(name: str, value: Array, rank: int) -> tuple[int, ...]:
+def shape_in(name: str, value: Array, rank: int) -> tuple[int, ...]:
     if value.shape != (rank,):
         raise InvalidArgumentError(
             f"{name} must be a vector of {rank} elements, got shape {list(value.shape)}"
@@ -196,7 +196,7 @@ def input_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
-        shape = _sizes("input_sizes", sizes, filters.ndim)
+        shape = shape_in("input_sizes", sizes, filters.ndim)
         axes = _axes(attrs, shape, filters.shape)
         _check_dy(attrs, dy, shape, filters.shape, axes)
         groups = _groups(shape[DEPTH[attrs["data_format"]]], filters.shape)
@@ -211,7 +211,7 @@ def filter_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
-        shape = _sizes("filter_sizes", sizes, image.ndim)
+        shape = shape_in("filter_sizes", sizes, image.ndim)
         axes = _axes(attrs, image.shape, shape)
         _check_dy(attrs, dy, image.shape, shape, axes)
         seen, above = _wide(channels_last(attrs, image)), _wide(channels_last(attrs, dy))
@@ -227,6 +227,10 @@ def filter_kernel(context: KernelContext) -> Compute:
 _ADJOINTS = {
     "Conv2D": ("Conv2DBackpropInput", "Conv2DBackpropFilter"),
     "Conv3D": ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+    "DepthwiseConv2dNative": (
+        "DepthwiseConv2dNativeBackpropInput",
+        "DepthwiseConv2dNativeBackpropFilter",
+    ),
 }
 
 
@@ -236,7 +240,7 @@ def _family(op: Operation) -> tuple[str, str, str]:
     return forward, *_ADJOINTS[forward]
 
 
-def _same(op: Operation) -> dict[str, Any]:
+def same_attrs(op: Operation) -> dict[str, Any]:
     names = ("strides", "padding", "explicit_paddings", "use_cudnn_on_gpu", "data_format", "dilations")
     return {name: op.attrs[name] for name in names if name in op.attrs}
 
@@ -246,8 +250,8 @@ def conv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     _, by_input, by_filter = _family(op)
     image_shape, filters_shape = apply_list_op("ShapeN", [image, filters])
     return (
-        apply_op(by_input, image_shape, filters, dy, **_same(op)),
-        apply_op(by_filter, image, filters_shape, dy, **_same(op)),
+        apply_op(by_input, image_shape, filters, dy, **same_attrs(op)),
+        apply_op(by_filter, image, filters_shape, dy, **same_attrs(op)),
     )
 
 
@@ -256,8 +260,8 @@ def input_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
     forward, _, by_filter = _family(op)
     return (
         None,
-        apply_op(by_filter, ddx, apply_op("Shape", filters), dy, **_same(op)),
-        apply_op(forward, ddx, filters, **_same(op)),
+        apply_op(by_filter, ddx, apply_op("Shape", filters), dy, **same_attrs(op)),
+        apply_op(forward, ddx, filters, **same_attrs(op)),
     )
 
 
@@ -265,9 +269,9 @@ def filter_gradient(op: Operation, ddw: Tensor) -> Sequence[Tensor | None]:
     image, _, dy = op.inputs
     forward, by_input, _ = _family(op)
     return (
-        apply_op(by_input, apply_op("Shape", image), ddw, dy, **_same(op)),
+        apply_op(by_input, apply_op("Shape", image), ddw, dy, **same_attrs(op)),
         None,
-        apply_op(forward, image, ddw, **_same(op)),
+        apply_op(forward, image, ddw, **same_attrs(op)),
     )
 
 

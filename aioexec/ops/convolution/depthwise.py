@@ -17,6 +17,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.convolution import depthwise_launches
+from aioexec.ops.convolution.conv import filter_gradient, input_gradient, same_attrs, shape_in
 from aioexec.ops.convolution.layouts import either_layout
 from aioexec.ops.convolution.windows import (
     DEPTH,
@@ -151,15 +152,6 @@ def _forward_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _sizes(name: str, value: Array) -> tuple[int, int, int, int]:
-    if value.shape != (4,):
-        raise InvalidArgumentError(f"{name} must be a vector of 4 elements, got shape {list(value.shape)}")
-    if value.min() < 0:
-        raise InvalidArgumentError(f"{name} must not be negative, got {value.tolist()}")
-    first, second, third, fourth = (int(size) for size in value)
-    return first, second, third, fourth
-
-
 def _check_dy(attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes) -> None:
     expected = [image[0], axes[0].count, axes[1].count, filters[2] * filters[3]]
     order = (0, *SPATIAL[attrs["data_format"]], DEPTH[attrs["data_format"]])
@@ -175,7 +167,7 @@ def _input_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
-        shape = _sizes("input_sizes", sizes)
+        shape = shape_in("input_sizes", sizes, 4)
         axes = _axes(attrs, shape, filters.shape)
         _check_dy(attrs, dy, shape, filters.shape, axes)
         wide = filters.astype(np.float32) if filters.dtype.itemsize < 4 else filters
@@ -188,7 +180,7 @@ def _filter_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
-        shape = _sizes("filter_sizes", sizes)
+        shape = shape_in("filter_sizes", sizes, 4)
         axes = _axes(attrs, image.shape, shape)
         _check_dy(attrs, dy, image.shape, shape, axes)
         result = compare(_wide(attrs, image), _wide(attrs, dy), shape, axes)
@@ -203,34 +195,11 @@ _FORWARD = "DepthwiseConv2dNative"
 _INPUT, _FILTER = f"{_FORWARD}BackpropInput", f"{_FORWARD}BackpropFilter"
 
 
-def _same(op: Operation) -> dict[str, Any]:
-    names = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
-    return {name: op.attrs[name] for name in names}
-
-
 def _gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     image, filters = op.inputs
     return (
-        apply_op(_INPUT, apply_op("Shape", image), filters, dy, **_same(op)),
-        apply_op(_FILTER, image, apply_op("Shape", filters), dy, **_same(op)),
-    )
-
-
-def _input_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
-    _, filters, dy = op.inputs
-    return (
-        None,
-        apply_op(_FILTER, ddx, apply_op("Shape", filters), dy, **_same(op)),
-        apply_op(_FORWARD, ddx, filters, **_same(op)),
-    )
-
-
-def _filter_gradient(op: Operation, ddw: Tensor) -> Sequence[Tensor | None]:
-    image, _, dy = op.inputs
-    return (
-        apply_op(_INPUT, apply_op("Shape", image), ddw, dy, **_same(op)),
-        None,
-        apply_op(_FORWARD, image, ddw, **_same(op)),
+        apply_op(_INPUT, apply_op("Shape", image), filters, dy, **same_attrs(op)),
+        apply_op(_FILTER, image, apply_op("Shape", filters), dy, **same_attrs(op)),
     )
 
 
@@ -253,7 +222,7 @@ register(
     f"{_INPUT}(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [{_ATTRS}]",
     shape=_given_shape(0, 1),
     kernel=_input_kernel,
-    gradient=_input_gradient,
+    gradient=input_gradient,
     native=Native(either_layout(depthwise_launches.bind_input, images=(2,)), _REAL),
     shape_operands=(0,),
 )
@@ -261,7 +230,7 @@ register(
     f"{_FILTER}(input:T, filter_sizes:int32, out_backprop:T) -> (output:T) [{_ATTRS}]",
     shape=_given_shape(1, 0),
     kernel=_filter_kernel,
-    gradient=_filter_gradient,
+    gradient=filter_gradient,
     native=Native(either_layout(depthwise_launches.bind_filter, images=(0, 2), makes_image=False), _REAL),
     shape_operands=(1,),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -45,6 +45,15 @@ class Initializer:
         return self.dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
 
 
+class _Configured(Initializer):
+    """The base of the initializers below: the configuration is the attributes named in `_arguments`, and the dtype."""
+
+    _arguments: ClassVar[tuple[str, ...]] = ()
+
+    def get_config(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._arguments} | {"dtype": self.dtype.name}
+
+
 def _floating(dtype: Any) -> DType:
     wanted: DType = dtypes.as_dtype(dtype)
     if not wanted.is_floating:
@@ -52,7 +61,7 @@ def _floating(dtype: Any) -> DType:
     return wanted
 
 
-class Zeros(Initializer):
+class Zeros(_Configured):
     """All zeros."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
@@ -61,11 +70,8 @@ class Zeros(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return zeros(shape, self._dtype_or_default(dtype))
 
-    def get_config(self) -> dict[str, Any]:
-        return {"dtype": self.dtype.name}
 
-
-class Ones(Initializer):
+class Ones(_Configured):
     """All ones."""
 
     def __init__(self, dtype: Any = dtypes.float32) -> None:
@@ -74,16 +80,15 @@ class Ones(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return ones(shape, self._dtype_or_default(dtype))
 
-    def get_config(self) -> dict[str, Any]:
-        return {"dtype": self.dtype.name}
 
-
-class Constant(Initializer):
+class Constant(_Configured):
     """A given value: a number for all elements, or a list, whose last element fills up the rest.
 
     Args:
         verify_shape: whether the value must have the shape of the variable.
     """
+
+    _arguments = ("value",)
 
     def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
@@ -99,12 +104,11 @@ class Constant(Initializer):
         dims = list(shapes.as_dims(shape) or ())
         return constant(self.value, self._dtype_or_default(dtype), shape=dims, verify_shape=verify)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"value": self.value, "dtype": self.dtype.name}
 
-
-class RandomUniform(Initializer):
+class RandomUniform(_Configured):
     """Uniform in [minval, maxval); for floating dtypes maxval None means 1."""
+
+    _arguments = ("minval", "maxval", "seed")
 
     def __init__(
         self, minval: Any = 0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32
@@ -117,12 +121,11 @@ class RandomUniform(Initializer):
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return random_uniform(shape, self.minval, self.maxval, self._dtype_or_default(dtype), seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"minval": self.minval, "maxval": self.maxval, "seed": self.seed, "dtype": self.dtype.name}
 
+class _Normal(_Configured):
+    """The base of initializers that draw from a normal distribution."""
 
-class RandomNormal(Initializer):
-    """Normally distributed."""
+    _arguments = ("mean", "stddev", "seed")
 
     def __init__(
         self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
@@ -131,37 +134,29 @@ class RandomNormal(Initializer):
         self.stddev = stddev
         self.seed = seed
         self.dtype = _floating(dtype)
+
+
+class RandomNormal(_Normal):
+    """Normally distributed."""
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return random_normal(shape, self.mean, self.stddev, self._dtype_or_default(dtype), seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
 
-
-class TruncatedNormal(Initializer):
+class TruncatedNormal(_Normal):
     """Normally distributed within two standard deviations from the mean."""
-
-    def __init__(
-        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
-    ) -> None:
-        self.mean = mean
-        self.stddev = stddev
-        self.seed = seed
-        self.dtype = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         return truncated_normal(shape, self.mean, self.stddev, self._dtype_or_default(dtype), seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
 
-
-class UniformUnitScaling(Initializer):
+class UniformUnitScaling(_Configured):
     """Uniform, preserving the scale of activations through a linear layer.
 
     Values are in [-limit, limit) with limit = factor * sqrt(3 / inputs), where all dimensions but the last are inputs.
     """
+
+    _arguments = ("factor", "seed")
 
     def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         self.factor = factor
@@ -173,16 +168,15 @@ class UniformUnitScaling(Initializer):
         limit = math.sqrt(3 / inputs) * self.factor
         return random_uniform(shape, -limit, limit, self._dtype_or_default(dtype), seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"factor": self.factor, "seed": self.seed, "dtype": self.dtype.name}
 
-
-class VarianceScaling(Initializer):
+class VarianceScaling(_Configured):
     """Random with variance scale / n, where n is the number of inputs, of outputs, or their mean, by `mode`.
 
     Args:
         distribution: "uniform", "truncated_normal" (also called "normal") or "untruncated_normal".
     """
+
+    _arguments: ClassVar[tuple[str, ...]] = ("scale", "mode", "distribution", "seed")
 
     def __init__(
         self,
@@ -216,15 +210,6 @@ class VarianceScaling(Initializer):
             return random_normal(shape, 0.0, math.sqrt(variance), wanted, seed=self.seed)
         return truncated_normal(shape, 0.0, math.sqrt(variance) / TRUNCATED_STDDEV, wanted, seed=self.seed)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "scale": self.scale,
-            "mode": self.mode,
-            "distribution": self.distribution,
-            "seed": self.seed,
-            "dtype": self.dtype.name,
-        }
-
 
 def fans(dims: list[int]) -> tuple[float, float]:
     """Return the numbers of inputs and outputs per unit of a layer with a kernel of this shape."""
@@ -245,8 +230,10 @@ def _full_shape(shape: Any, partition_info: Any) -> list[int]:
     return [int(dim or 0) for dim in dims or ()]
 
 
-class Identity(Initializer):
+class Identity(_Configured):
     """The identity matrix times `gain`."""
+
+    _arguments = ("gain",)
 
     def __init__(self, gain: float = 1.0, dtype: Any = dtypes.float32) -> None:
         self.gain = gain
@@ -259,28 +246,23 @@ class Identity(Initializer):
         matrix = constant(np.eye(dims[0], dims[1]), self._dtype_or_default(dtype), name="eye")
         return matrix if self.gain == 1.0 else multiply(matrix, self.gain)
 
-    def get_config(self) -> dict[str, Any]:
-        return {"gain": self.gain, "dtype": self.dtype.name}
-
 
 class GlorotUniform(VarianceScaling):
     """Uniform in [-limit, limit) with limit = sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010; Xavier)."""
 
+    _arguments = ("seed",)
+
     def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"seed": self.seed, "dtype": self.dtype.name}
 
 
 class GlorotNormal(VarianceScaling):
     """Truncated normal with standard deviation sqrt(2 / (inputs + outputs)) (Glorot and Bengio, 2010)."""
 
+    _arguments = ("seed",)
+
     def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"seed": self.seed, "dtype": self.dtype.name}
 
 
 def lecun_normal(seed: int | None = None) -> VarianceScaling:

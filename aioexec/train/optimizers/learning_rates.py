@@ -50,12 +50,13 @@ class _Decay:
 
 @contextlib.contextmanager
 def _decay(
-    function: str, scope_name: str, name: str | None, learning_rate: Any, global_step: Any, *others: Any
+    function: str, name: str | None, learning_rate: Any, global_step: Any, *others: Any
 ) -> Iterator[_Decay]:
     if global_step is None:
         raise GraphValueError(f"global_step is required for {function}")
+    camel_case = function.replace("_", " ").title().replace(" ", "")
     values = [learning_rate, global_step, *others]
-    with graph_of(values).as_default() as graph, graph.name_scope(name or scope_name) as scope:
+    with graph_of(values).as_default() as graph, graph.name_scope(name or camel_case) as scope:
         yield _Decay(scope, learning_rate, global_step)
 
 
@@ -83,9 +84,7 @@ def exponential_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay(
-        "exponential_decay", "ExponentialDecay", name, learning_rate, global_step, decay_steps
-    ) as decay:
+    with _decay("exponential_decay", name, learning_rate, global_step, decay_steps) as decay:
         passed = decay.part(decay_steps, staircase)
         return decay.scaled(apply_op("Pow", decay.like(decay_rate), passed))
 
@@ -116,9 +115,7 @@ def inverse_time_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay(
-        "inverse_time_decay", "InverseTimeDecay", name, learning_rate, global_step, decay_steps
-    ) as decay:
+    with _decay("inverse_time_decay", name, learning_rate, global_step, decay_steps) as decay:
         divisor = 1 + decay.like(decay_rate) * decay.part(decay_steps, staircase)
         return apply_op("RealDiv", decay.rate, divisor, name=decay.scope)
 
@@ -140,9 +137,7 @@ def polynomial_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay(
-        "polynomial_decay", "PolynomialDecay", name, learning_rate, global_step, decay_steps
-    ) as decay:
+    with _decay("polynomial_decay", name, learning_rate, global_step, decay_steps) as decay:
         step, steps = (decay.step, decay.like(decay_steps)) if cycle else decay.capped(decay_steps)
         if cycle:
             rounds = apply_op("Ceil", step / steps)
@@ -161,7 +156,7 @@ def cosine_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay("cosine_decay", "CosineDecay", name, learning_rate, global_step, decay_steps) as decay:
+    with _decay("cosine_decay", name, learning_rate, global_step, decay_steps) as decay:
         step, steps = decay.capped(decay_steps)
         least = decay.like(alpha)
         return decay.scaled((1 - least) * _wave(math.pi * (step / steps)) + least)
@@ -182,7 +177,7 @@ def cosine_decay_restarts(
         GraphValueError: there is no global step.
     """
     with _decay(
-        "cosine_decay_restarts", "SGDRDecay", name, learning_rate, global_step, first_decay_steps
+        "cosine_decay_restarts", name or "SGDRDecay", learning_rate, global_step, first_decay_steps
     ) as decay:
         restarts, part = _restarted(decay.part(first_decay_steps), decay.like(t_mul))
         least = decay.like(alpha)
@@ -224,9 +219,7 @@ def linear_cosine_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay(
-        "linear_cosine_decay", "LinearCosineDecay", name, learning_rate, global_step, decay_steps
-    ) as decay:
+    with _decay("linear_cosine_decay", name, learning_rate, global_step, decay_steps) as decay:
         step, steps = decay.capped(decay_steps)
         return _lowered(decay, step / steps, (steps - step) / steps, num_periods, alpha, beta)
 
@@ -247,9 +240,7 @@ def noisy_linear_cosine_decay(
     Raises:
         GraphValueError: there is no global step.
     """
-    with _decay(
-        "noisy_linear_cosine_decay", "NoisyLinearCosineDecay", name, learning_rate, global_step, decay_steps
-    ) as decay:
+    with _decay("noisy_linear_cosine_decay", name, learning_rate, global_step, decay_steps) as decay:
         step, steps = decay.capped(decay_steps)
         linear = (steps - step) / steps
         variance = decay.like(initial_variance) / apply_op("Pow", 1.0 + step, decay.like(variance_decay))
