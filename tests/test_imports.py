@@ -48,7 +48,7 @@ def test_the_planner_is_loaded_by_the_first_plan_in_the_planner_thread():
 import asyncio, builtins, sys, threading
 import aioexec
 
-wanted = {"aioexec.planning.pipeline", "aioexec.planning.layout.variants"}
+wanted = {"aioexec.planning.pipeline", "aioexec.planning.layout.variant_builder"}
 print(sorted(wanted & set(sys.modules)))
 threads = set()
 import_module = builtins.__import__

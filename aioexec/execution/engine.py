@@ -63,7 +63,7 @@ class Engine:
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
         """Lay out, compile and link an item; on the builder. None: this machine has no walker, or the session is closing."""
         # Imported in this thread, at the first build: the import reads files, and most short programs build nothing.
-        from aioexec.planning.layout.variants import lay_out_item
+        from aioexec.planning.layout.variant_builder import lay_out_item
 
         walk = walker()
         workers = self.devices[item.device].workers

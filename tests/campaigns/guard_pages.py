@@ -20,7 +20,7 @@ from aioexec.devices.jit.walker import HEADER
 from aioexec.execution import item_runner as item_runner_module
 from aioexec.execution.programs import frame as frame_module, walk as walk_module
 from aioexec.execution.programs.linking import address_of
-from aioexec.planning.layout import variants as variants_module
+from aioexec.planning.layout import variant_builder as variants_module
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.variant import Variant
 from aioexec.resources import variable as variable_module

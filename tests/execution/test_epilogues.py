@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.ops.common import shares
-from aioexec.planning.layout import variants
+from aioexec.planning.layout import variant_builder
 from tests.tiers import graph, op, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +66,7 @@ async def test_a_bias_and_a_rectifier_have_the_bits_of_rows_of_their_own(monkeyp
     monkeypatch.setattr(shares, "LAUNCH_NS", 20_000)
 
     found, kinds = await result(case, workers)
-    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
     apart, others = await result(case, 1)
 
     assert set(kinds) == {"Conv2D"}

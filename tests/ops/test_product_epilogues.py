@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.planning.layout import variants
+from aioexec.planning.layout import variant_builder
 from tests.tiers import graph, op, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ async def test_a_product_ends_with_a_bias_and_a_rectifier(monkeypatch, case, wor
     share_all(monkeypatch)
 
     found, kinds = await result(case, workers, rectifies)
-    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
     apart, others = await result(case, 1, rectifies)
 
     assert set(kinds) == {CASES[case][2]}

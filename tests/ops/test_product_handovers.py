@@ -11,7 +11,7 @@ import pytest
 import aioexec as ax
 from aioexec.graph.registry import registered
 from aioexec.ops.linalg.products import MOST_OPERANDS
-from aioexec.planning.layout import variants
+from aioexec.planning.layout import variant_builder
 from tests.tiers import graph, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]
@@ -76,7 +76,7 @@ async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
     share_all(monkeypatch)
 
     found, kinds = await result(case, workers)
-    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
     apart, others = await result(case, 1)
 
     assert "ApplyGradientDescent" not in kinds  # a row that does several nodes is named by the first
@@ -94,7 +94,7 @@ async def test_whatever_an_optimizer_does_with_it(monkeypatch, optimizer):
     share_all(monkeypatch)
 
     found, kinds = await result("rows", 3, optimizer)
-    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
     apart, others = await result("rows", 1, optimizer)
 
     assert f"Apply{optimizer}" not in kinds

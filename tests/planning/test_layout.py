@@ -12,7 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernels.kernel import Spec
 from aioexec.planning.layout.variant import Break, Place, ProgramRow, Row, VariableUse, Variant
-from aioexec.planning.layout.variants import lay_out_item
+from aioexec.planning.layout.variant_builder import lay_out_item
 from aioexec.planning.plan import Partition
 from aioexec.resources.variable import Variable
 from tests.planning.planned import plan

@@ -11,7 +11,7 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.planning import simplify
-from aioexec.planning.layout.variants import lay_out_item
+from aioexec.planning.layout.variant_builder import lay_out_item
 from aioexec.planning.simplify import (
     drop_identities,
     drop_unused,

@@ -5,7 +5,7 @@ memory (a place in a buffer), a variable (a handle or reference), or an object (
 whose shape depends on data). A variable has versions: its content at entry, and after each write in the program; a read is an
 alias of one version, so it keeps its value regardless of later writes.
 
-The result has no addresses yet: `variants` makes a frozen variant from it.
+The result has no addresses yet: `variant_builder` makes a frozen variant from it.
 """
 
 from __future__ import annotations
