@@ -24,7 +24,7 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
 
 if TYPE_CHECKING:
-    from aioexec.planning.layout.item import Layout
+    from aioexec.planning.layout.layout import Layout
 
 LEAST_SAVED_NS = 200
 """The least time that a fused kernel must save in each run: compiling it takes 10⁵ times as long."""

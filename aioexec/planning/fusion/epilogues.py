@@ -24,7 +24,7 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
 
 if TYPE_CHECKING:
-    from aioexec.planning.layout.item import Layout
+    from aioexec.planning.layout.layout import Layout
 
 _Each = TypeVar("_Each")
 

@@ -9,7 +9,7 @@ from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, touched
 
 if TYPE_CHECKING:
-    from aioexec.planning.layout.item import Layout
+    from aioexec.planning.layout.layout import Layout
 
 
 class Move(NamedTuple):

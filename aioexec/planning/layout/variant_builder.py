@@ -15,7 +15,7 @@ from aioexec.planning.fusion.elementwise import fuse
 from aioexec.planning.fusion.epilogues import fuse_epilogues
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, Local, lay_out
-from aioexec.planning.layout.item import Layout
+from aioexec.planning.layout.layout import Layout
 from aioexec.planning.layout.pending import (
     Array,
     Held,
