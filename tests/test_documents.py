@@ -138,6 +138,13 @@ def test_the_tests_that_it_names_exist(document):
     assert missing == []
 
 
+def test_the_figure_of_the_layers_has_every_package():
+    figure = blocks(REPOSITORY / "docs" / "architecture.md", "")[0]
+    packages = {path.parent.name for path in (REPOSITORY / "aioexec").glob("*/__init__.py")}
+
+    assert packages - words_of(figure) == set()
+
+
 def test_every_page_can_be_reached_from_the_readme():
     reached, waiting = set(), [REPOSITORY / "README.md"]
     while waiting:
