@@ -108,7 +108,7 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         library = _kernel_library()
         if library is not None:
-            library.rest()
+            library.drain_and_join()
 
 
 def _kernel_library() -> "KernelLibrary | None":

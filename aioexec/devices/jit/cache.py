@@ -3,7 +3,9 @@
 An entry becomes code of the process that reads it, so it must be trusted and complete: the folder and the file
 belong to this user, no other user can write to them, and the header's SHA-256 covers key, version, symbol and image.
 Entries are written aside and renamed, so a reader never sees half of one; two writers of one key write the
-same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), there is merely no cache.
+same thing. Any error of the file system (no home, read-only, full) disables the cache: `load` returns None, `store` False.
+
+Both compiler threads call a cache. Its state, `_warned` and `_pruned`, needs no lock: a race repeats a warning or a check.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = ".aioexec-kernel"
 ENTRY_NAME = rf"[0-9a-f]{{64}}{SUFFIX}|\.[0-9a-f]{{64}}{SUFFIX}\.[0-9a-f]{{8}}"
-"""Entries, and what killed writers left: the only names we ever remove. Other programs name files by digests, too."""
+"""Entries, and temporary files of interrupted writers; only files with these names are deleted."""
 CAPACITY = 512 * 2**20
-"""Bytes the folder may hold; beyond it the entries written longest ago go."""
+"""Bytes the folder may hold; beyond it the oldest entries are deleted."""
 LARGEST_ENTRY = 64 * 2**20
 """Bytes of an entry that is read: the largest kernels have 0.1 MiB."""
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Where entries live by default: None if the environment names no usable place."""
+    """The default folder; None if the environment names none that is usable."""
     chosen = environ.get("AIOEXEC_CACHE_DIR")
     if chosen:
         return os.path.abspath(chosen)
@@ -50,7 +52,7 @@ def default_directory(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def sha256(content: bytes) -> bytes:
-    """A digest. Compiling threads take them, and only they load the library that does it."""
+    """A SHA-256 digest. hashlib is imported here, since only compiler threads need it."""
     import hashlib
 
     return hashlib.sha256(content).digest()
@@ -95,7 +97,7 @@ class ObjectCache:
 
     def __init__(self, directory: str | os.PathLike[str] | None) -> None:
         self.directory = directory
-        self._said: set[str] = set()  # messages logged already, so that each is logged once
+        self._warned: set[str] = set()  # messages logged already, so that each is logged once
         self._pruned = False  # whether this process has checked the size of the folder
 
     def load(self, key: str) -> ObjectCode | None:
@@ -127,7 +129,7 @@ class ObjectCache:
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.unlink(aside, dir_fd=folder)
-                self._say(f"cannot write to {self.directory}: {error}")
+                self._warn_once(f"cannot write to {self.directory}: {error}")
                 return False
             if not self._pruned:
                 self._pruned = True
@@ -135,7 +137,7 @@ class ObjectCache:
             return True
 
     def _open(self, stack: contextlib.ExitStack, *, create: bool) -> int | None:
-        """Open the folder, which must be ours alone to write; everything in it is then reached through it."""
+        """Open the folder, which only this user may write; files in it are opened relative to its descriptor."""
         if self.directory is None:
             return None
         try:
@@ -145,11 +147,11 @@ class ObjectCache:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._say(f"cannot use {self.directory}: {error}")
+            self._warn_once(f"cannot use {self.directory}: {error}")
             return None
         stack.callback(os.close, folder)
         if not is_private(os.fstat(folder)):
-            self._say(f"{self.directory} belongs to, or can be written by, another user")
+            self._warn_once(f"{self.directory} belongs to, or can be written by, another user")
             return None
         return folder
 
@@ -160,27 +162,29 @@ class ObjectCache:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._say(f"cannot read entries in {self.directory}: {error}")
+            self._warn_once(f"cannot read entries in {self.directory}: {error}")
             return None
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not is_private(status):
-                self._say(f"entry {key} in {self.directory} belongs to, or can be written by, another user")
+                self._warn_once(
+                    f"entry {key} in {self.directory} belongs to, or can be written by, another user"
+                )
                 return None
             if status.st_size > LARGEST_ENTRY:
                 raise DamagedEntryError(f"expected at most {LARGEST_ENTRY} bytes, got {status.st_size}")
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
         except OSError as error:
-            self._say(f"cannot read entries in {self.directory}: {error}")
+            self._warn_once(f"cannot read entries in {self.directory}: {error}")
             return None
         finally:
             os.close(descriptor)
 
-    def _say(self, complaint: str) -> None:
-        if complaint not in self._said:
-            self._said.add(complaint)
-            logger.warning("kernel cache not used: %s", complaint)
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            logger.warning("kernel cache not used: %s", message)
 
 
 def is_private(status: os.stat_result) -> bool:

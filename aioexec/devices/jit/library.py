@@ -1,6 +1,6 @@
 """The compiled kernels of this process: compiled in the background, found by a dictionary lookup.
 
-There are two worker threads (lanes). The first reads cached objects, compiles IR templates and links; the second waits for the
+There are two compiler threads. The first reads cached objects, compiles IR templates and links; the second waits for the
 compiler child, which compiles loops. Each thread exists only while it has work. A kernel is unknown, pending, available or
 failed; the last two states are final: callers use the reference kernel in place of one that has failed.
 """
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory, sha256
-from aioexec.devices.jit.lane import Lane
+from aioexec.devices.jit.job_thread import JobThread
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.llvm.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
@@ -48,7 +48,7 @@ Emit = Callable[[ElementwiseKernel, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts of kernels by outcome; `seconds` is the time both lanes worked."""
+    """Counts of kernels by outcome; `seconds` is the time both threads worked."""
 
     compiled: int = 0
     cached: int = 0
@@ -74,20 +74,20 @@ class LoopJob:
 
 
 def emit(kernel: ElementwiseKernel, symbol: str) -> str:
-    """The IR of an elementwise kernel. What writes it is imported by the lane: it takes the time of a dozen modules."""
+    """The IR of an elementwise kernel. The compiler thread imports the emitter here: that takes as long as a dozen modules."""
     from aioexec.devices.jit.llvm import templates
 
     return templates.emit(kernel, symbol)
 
 
 def request_for(kernel: LoopKernel) -> str:
-    """The request to the child for a loop. As above, the lane imports the module that reads the loop's source."""
+    """The request to the child for a loop. The compiler thread imports the module that reads the loop's source, as above."""
     from aioexec.devices.jit import source
 
     return source.request_for(kernel)
 
 
-def title(kernel: Kernel) -> str:
+def describe(kernel: Kernel) -> str:
     """A kernel in a log line."""
     if isinstance(kernel, LoopKernel):
         return f"{kernel.body.__qualname__}({', '.join(kernel.pointers)})"
@@ -129,7 +129,7 @@ class KernelLibrary:
         self.process = process if process is not None else CompilerProcess()
         self._emit = emit
         self._linker = Linker(EXTERNAL_SYMBOLS)
-        self._ir_compiler: IrCompiler | None = None  # made by the first lane
+        self._ir_compiler: IrCompiler | None = None  # made by the first compiler thread
         self._addresses: dict[Kernel, int] = {}  # available; only grows
         self._failures: dict[Kernel, str] = {}  # failed, and why; only grows
         self._unavailable = ""  # why no loop can be compiled; "" while it seems possible
@@ -141,8 +141,8 @@ class KernelLibrary:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._pending = {}
-        self._compiling: Lane[Kernel] = Lane("aioexec-compile", self._compile)
-        self._asking: Lane[LoopJob] = Lane("aioexec-compile-loops", self._ask)
+        self._compiler: JobThread[Kernel] = JobThread("aioexec-compile", self._compile)
+        self._loop_compiler: JobThread[LoopJob] = JobThread("aioexec-compile-loops", self._compile_loop)
 
     def address(self, kernel: Kernel) -> int:
         """The address of a kernel's code; 0 while there is none."""
@@ -185,31 +185,31 @@ class KernelLibrary:
                     fresh.append(kernel)
                 waiting.append(batch)
         for kernel in fresh:
-            self._compiling.put(kernel)
+            self._compiler.put(kernel)
         if not missing:
             future.set_result(None)
         return future
 
-    def rest(self, timeout: float = 60.0) -> None:
+    def drain_and_join(self, timeout: float = 60.0) -> None:
         """End both threads after the kernels they have begun; the child stays.
 
         What was pending becomes unknown again, unless it was begun; the rest stays.
         """
-        self._compiling.drain()
-        self._asking.drain()
+        self._compiler.drain()
+        self._loop_compiler.drain()
         waiting = self._take_waiting()
-        self._compiling.join(timeout)
-        self._asking.join(timeout)
+        self._compiler.join(timeout)
+        self._loop_compiler.join(timeout)
         complete(waiting)
 
     def shutdown(self, timeout: float = 10.0) -> None:
         """End both threads and the child soon. What was pending becomes unknown again; the rest stays."""
-        self._compiling.drain()
-        self._asking.drain()
+        self._compiler.drain()
+        self._loop_compiler.drain()
         waiting = self._take_waiting()
         self.process.close()
-        self._compiling.join(timeout)
-        self._asking.join(timeout)
+        self._compiler.join(timeout)
+        self._loop_compiler.join(timeout)
         self.process.close()  # a job begun before may have started another
         complete(waiting)
 
@@ -222,19 +222,19 @@ class KernelLibrary:
 
     def forget_threads(self) -> None:
         """Reset the state in a forked process, which has neither threads nor child; compiled kernels stay."""
-        busy = self._compiling.busy or self._asking.busy
+        busy = self._compiler.busy or self._loop_compiler.busy
         self.process.forget()
         self._begin()
         if busy:  # a lock inside LLVM may have been held, by a thread that is not here to release it
-            self._compiling = Lane("aioexec-compile", self._refuse)
+            self._compiler = JobThread("aioexec-compile", self._refuse)
 
-    # What follows runs in the lanes.
+    # On the compiler threads
 
     def _refuse(self, kernel: Kernel) -> None:
         self._fail(kernel, "the process was forked while kernels were compiled")
 
     def _compile(self, kernel: Kernel) -> None:
-        """First lane: from the cache, or from IR; a loop not in the cache goes to the second lane."""
+        """First thread: from the cache, or from IR; a loop that is not in the cache goes to the second thread."""
         if kernel not in self._pending:
             return
         started = time.perf_counter()
@@ -245,8 +245,8 @@ class KernelLibrary:
                 self._compile_template(kernel)
         except (SourceError, IrError, ObjectRefusedError) as error:
             self._fail(kernel, str(error))
-        except Exception as error:  # a lane must survive whatever a kernel brings
-            logger.exception("kernel %s: unexpected failure", title(kernel))
+        except Exception as error:  # one kernel must not end the thread
+            logger.exception("kernel %s: unexpected failure", describe(kernel))
             self._fail(kernel, f"{type(error).__name__}: {error}")
         self._count(seconds=time.perf_counter() - started)
 
@@ -258,7 +258,7 @@ class KernelLibrary:
         if self._unavailable:
             self._settle(kernel, failure=self._unavailable)
             return
-        self._asking.put(LoopJob(kernel, key, request))
+        self._loop_compiler.put(LoopJob(kernel, key, request))
 
     def _compile_template(self, kernel: ElementwiseKernel) -> None:
         text = self._emit(kernel, SYMBOL)
@@ -269,8 +269,8 @@ class KernelLibrary:
             self._ir_compiler = IrCompiler(host())
         self._link_new(kernel, key, self._ir_compiler.compile_ir(SYMBOL, text))
 
-    def _ask(self, job: LoopJob) -> None:
-        """Second lane: have the child compile one loop."""
+    def _compile_loop(self, job: LoopJob) -> None:
+        """Second thread: have the child compile one loop."""
         if job.kernel not in self._pending:
             return
         started = time.perf_counter()
@@ -286,7 +286,7 @@ class KernelLibrary:
         except (CompileError, ObjectRefusedError) as error:
             self._fail(job.kernel, str(error))
         except Exception as error:  # as above
-            logger.exception("kernel %s: unexpected failure", title(job.kernel))
+            logger.exception("kernel %s: unexpected failure", describe(job.kernel))
             self._fail(job.kernel, f"{type(error).__name__}: {error}")
         self._count(seconds=time.perf_counter() - started)
 
@@ -297,7 +297,7 @@ class KernelLibrary:
         try:
             address = self._linker.link(code)
         except ObjectRefusedError as error:
-            logger.warning("kernel %s: cached object %s not used: %s", title(kernel), key, error)
+            logger.warning("kernel %s: cached object %s not used: %s", describe(kernel), key, error)
             return False
         self._count(cached=1)
         self._settle(kernel, address=address)
@@ -319,7 +319,7 @@ class KernelLibrary:
     def _fail(self, kernel: Kernel, reason: str) -> None:
         if kernel in self._pending:
             short = " ".join(reason.split())[:LOGGED_LENGTH]
-            logger.warning("kernel %s: not compiled, NumPy computes instead: %s", title(kernel), short)
+            logger.warning("kernel %s: not compiled, NumPy computes instead: %s", describe(kernel), short)
         self._settle(kernel, failure=reason)
 
     def _settle(self, kernel: Kernel, *, address: int = 0, failure: str = "") -> None:

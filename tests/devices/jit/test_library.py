@@ -286,7 +286,7 @@ def test_at_rest_there_are_no_threads_and_the_child_waits_for_more(make):
     child = library.process.descriptor
     future = library.request([OTHER])
 
-    library.rest()
+    library.drain_and_join()
     assert future.done()
     assert library.pending == 0
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("aioexec-compile")]

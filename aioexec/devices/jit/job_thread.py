@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Lane(Generic[T]):
+class JobThread(Generic[T]):
     """Runs jobs one after another in a thread of its own, started for the first job and ended after the last.
 
     `work` must not raise.
@@ -34,7 +34,7 @@ class Lane(Generic[T]):
             self._jobs.append(job)
             if self._thread is not None:
                 return
-            # A daemon: the process must not wait for compilers. The owner of the lane joins it at exit.
+            # A daemon: the process must not wait for compilers. The owner joins it at exit.
             thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             try:
                 thread.start()

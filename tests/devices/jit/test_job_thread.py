@@ -1,36 +1,36 @@
-"""A lane runs every job in order, with a thread or without one."""
+"""A job thread runs every job in order, with a thread or without one."""
 
 from __future__ import annotations
 
 import threading
 
-from aioexec.devices.jit.lane import Lane
+from aioexec.devices.jit.job_thread import JobThread
 from tests.thread_faults import no_threads
 
 
 def test_jobs_are_done_in_order_in_another_thread():
     done: list[tuple[int, bool]] = []
-    lane = Lane[int](
-        "lane", lambda job: done.append((job, threading.current_thread() is threading.main_thread()))
+    thread = JobThread[int](
+        "jobs", lambda job: done.append((job, threading.current_thread() is threading.main_thread()))
     )
 
     for job in range(5):
-        lane.put(job)
-    lane.join()
+        thread.put(job)
+    thread.join()
 
     assert done == [(job, False) for job in range(5)]
 
 
 def test_where_no_thread_can_be_started_the_caller_does_the_job():
     done: list[int] = []
-    lane = Lane[int]("lane", done.append)
+    thread = JobThread[int]("jobs", done.append)
 
     with no_threads():
-        lane.put(1)
+        thread.put(1)
 
     assert done == [1]
-    lane.put(2)
-    lane.join()
+    thread.put(2)
+    thread.join()
     assert done == [1, 2]
 
 
@@ -40,11 +40,11 @@ def test_a_job_that_is_queued_by_a_job_is_done_too():
     def work(job: int) -> None:
         done.append(job)
         if job < 3:
-            lane.put(job + 1)
+            thread.put(job + 1)
 
-    lane = Lane[int]("lane", work)
+    thread = JobThread[int]("jobs", work)
     with no_threads():
-        lane.put(1)
+        thread.put(1)
 
     assert done == [1, 2, 3]
-    assert not lane.busy
+    assert not thread.busy
