@@ -8,7 +8,7 @@ from typing import Any
 def gather_rows(
     params: Any, indices: Any, out: Any, batch: int, outer: int, limit: int, count: int, inner: int
 ) -> int:
-    """out[b, o, i] = params[b, o, indices[b, i]], rows of `inner` elements; 1 if an index is outside."""
+    """out[b, o, i] = params[b, o, indices[b, i]], rows of `inner` elements; returns 1 if an index is out of range."""
     for b in range(batch):
         for o in range(outer):
             for i in range(count):
@@ -25,7 +25,7 @@ def gather_rows(
 def scatter_add_rows(
     indices: Any, updates: Any, out: Any, limit: int, count: int, inner: int, drop: int
 ) -> int:
-    """out[indices[i]] += updates[i]; with `drop` negative indices are skipped; 1 if one is outside."""
+    """out[indices[i]] += updates[i]; with `drop` negative indices are skipped; returns 1 if one is out of range."""
     for i in range(count):
         k = int(indices[i])
         if k < 0 and drop == 1:
@@ -38,7 +38,7 @@ def scatter_add_rows(
 
 
 def flatten_indices(indices: Any, flat: Any, count: int, depth: int, column: int, dim: int) -> int:
-    """flat[i] = flat[i] * dim + indices[i, column]; 1 if an index is outside."""
+    """flat[i] = flat[i] * dim + indices[i, column]; returns 1 if an index is out of range."""
     for i in range(count):
         k = int(indices[i * depth + column])
         if k < 0 or k >= dim:
@@ -48,7 +48,7 @@ def flatten_indices(indices: Any, flat: Any, count: int, depth: int, column: int
 
 
 def clear(flat: Any, count: int) -> int:
-    """Zeros."""
+    """Fill with zeros."""
     for i in range(count):
         flat[i] = 0
     return 0

@@ -7,7 +7,7 @@ from aioexec.graph.kernels.loop_language import Pointer, offset
 
 
 def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
-    """Do to m rows of n elements, ldc apart, what `ends` says; both at once takes a third of the time of one by one."""
+    """Apply the epilogue `ends` to m rows of n elements, ldc apart. Bias and ReLU fused take a third of the time of both."""
     if ends == 0:
         return
     for row in range(m):

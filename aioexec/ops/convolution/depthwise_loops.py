@@ -14,7 +14,7 @@ from aioexec.ops.convolution.loops import clear, pad_lines
 
 
 def place(x: int, sw: int, wq: int) -> int:
-    """Where column x of a padded line is."""
+    """Return the offset of column x in a padded line, which is stored by phases."""
     return x % sw * wq + x // sw
 
 
@@ -31,7 +31,7 @@ def load_lines(
     pw: int,
     wq: int,
 ) -> None:
-    """Lines top … of an image, with padding, channels repeated and columns by phases."""
+    """Copy lines from `top` on into a padded image, with channels repeated and columns by phases."""
     if sw == 1 and m == 1:
         pad_lines(x, padded, top, lines, h, w, c, pw, wq)
     else:
@@ -56,7 +56,7 @@ def repeat(source: Pointer, target: Pointer, c: int, m: int) -> None:
 def store_lines(
     padded: Pointer, x: Pointer, h: int, w: int, c: int, m: int, sw: int, ph: int, pw: int, wq: int
 ) -> None:
-    """The image inside a padded one, where what is repeated is summed; places no window reached are 0."""
+    """Copy the image out of a padded one, summing repeated channels; positions that no window covers are 0."""
     clear(x, h * w * c)
     for line in range(max(-ph, 0), h):
         for column in range(max(-pw, 0), min(w, sw * wq - pw)):
@@ -141,7 +141,7 @@ def correlate(
     dw: int,
     wq: int,
 ) -> None:
-    """One strip of a line of the output."""
+    """Compute one strip of a line of the output."""
     for i in range(kh):
         line = offset(seen, i * dh * sw * wq * cm)
         for j in range(0, kw - 2, 3):
@@ -159,7 +159,7 @@ def backward_input(
     filters: Pointer, dy: Pointer, dx: Pointer, padded: Pointer, strips: Pointer, images: int, hp: int, group: int, m: int,
     wq: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """Each element of dy times the filters is added to the window it came from, in a padded image."""
+    """Add the product of each element of dy with the filters to its window in a padded image."""
     cm = c * m
     pitch = group * cm
     repeat_filters(filters, strips, kh * kw, cm, group)
@@ -183,7 +183,7 @@ def backward_filter(
     group: int, m: int, wq: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int,
     dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """Sums for each column of a strip, joined at the end, and added to what is there if `adds`."""
+    """Sum per column of a strip, then over the columns; added to the previous content if `adds`."""
     cm = c * m
     pitch = group * cm
     clear(strips, kh * kw * pitch)

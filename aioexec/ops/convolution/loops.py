@@ -42,7 +42,7 @@ def add_to(target: Pointer, source: Pointer, count: int) -> None:
 def pad_lines(
     x: Pointer, padded: Pointer, top: int, lines: int, h: int, w: int, c: int, pw: int, wp: int
 ) -> None:
-    """Lines top … top + lines - 1 of an image, which may lie outside of it, with pw columns of padding in front."""
+    """Copy lines top … top + lines - 1 of an image, which may be out of range, with pw columns of padding before them."""
     begin, first = max(pw, 0), max(-pw, 0)
     count = max(min(w - first, wp - begin), 0)
     for number in range(lines):
@@ -70,7 +70,7 @@ def windows(
 
 
 def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
-    """Copy a matrix k × n into panels, each one behind the other."""
+    """Copy a matrix k × n into contiguous panels."""
     for part in range((n + panel - 1) // panel):
         left = part * panel
         for row in range(k):
@@ -80,7 +80,7 @@ def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
 
 
 def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, panel: int) -> int:
-    """The same of filters turned round, the last tap first, from n channels to c."""
+    """As `pack`, for reversed filters (the last tap first) from n channels to c."""
     for part in range((c + panel - 1) // panel):
         left = part * panel
         for tap in range(taps):
@@ -97,7 +97,7 @@ def forward(
     pitch: int, step: int, block: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
     sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """The first `count` of n filters, block by block of lines."""
+    """Convolve with the first `count` of n filters, by blocks of lines."""
     blocks = (oh + block - 1) // block
     for number in range(images * blocks):
         image = number // blocks
@@ -124,7 +124,7 @@ def forward_batch(
     pitch: int, step: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
     sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """For short lines: the same window of all images at once; hp is the height of a padded one."""
+    """Convolve short lines: the same window of all images at once; hp is the height of a padded image."""
     source = x
     if pads:
         for image in range(images):
@@ -148,7 +148,7 @@ def backward_filter(
     x: Pointer, dy: Pointer, dfilters: Pointer, padded: Pointer, images: int, count: int, block: int, pads: int, wp: int,
     n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """For the first `count` of n filters; the first block of lines begins the sums, the others add to them."""
+    """Compute the gradient of the first `count` of n filters; the first block of lines initialises the sums, others add."""
     blocks = (oh + block - 1) // block
     runs = 1 if dw == 1 else kw
     size = kw // runs * c
@@ -175,7 +175,7 @@ def multiply(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, rows: int, k: int, n: int, ends: int, panel: int, pitch: int,
     step: int, block: int,
 ) -> int:  # fmt: skip
-    """Windows of one element: the images are a matrix, of which a block of rows stays in the cache."""
+    """Convolve with windows of one element: the images are a matrix, of which a block of rows stays in the cache."""
     for number in range((rows + block - 1) // block):
         begin = number * block
         count = min(block, rows - begin)
@@ -189,7 +189,7 @@ def multiply(
 
 
 def multiply_filter(x: Pointer, dy: Pointer, dfilters: Pointer, count: int, rows: int, k: int, n: int) -> int:
-    """For the first `count` of n filters."""
+    """Compute the gradient of the first `count` of n filters for windows of one element."""
     for part in range((rows + ROWS - 1) // ROWS):
         begin = part * ROWS
         some = min(ROWS, rows - begin)
@@ -206,7 +206,7 @@ def backward_input(
     turned: Pointer, dy: Pointer, dx: Pointer, columns: Pointer, images: int, block: int, n: int, h: int, w: int,
     c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """The product, block by block of lines, added to the images; `turned` are the filters, depth first."""
+    """Compute the product by blocks of lines and add it to the images; `turned` are the filters, depth first."""
     k = kh * kw * c
     clear(dx, images * h * w * c)
     for part in range((images * oh + block - 1) // block):
@@ -227,7 +227,7 @@ def scatter(
     dx: Pointer, columns: Pointer, top: int, h: int, w: int, c: int, ow: int, kh: int, kw: int, sw: int, dh: int, dw: int,
     pw: int,
 ) -> None:  # fmt: skip
-    """Add the windows of a line, one after the other, to the image; what lies outside is left out."""
+    """Add the windows of a line to the image, skipping what is outside of it."""
     for column in range(ow):
         for i in range(kh):
             y = top + i * dh

@@ -39,9 +39,9 @@ def matmul_real(
     ldc: int,
     ends: int,
 ) -> int:
-    """c = op(a) @ op(b) for outer * count products of floats; a step of 0 uses one matrix again and again. k >= 1.
+    """c = op(a) @ op(b) for outer * count products of floats; a step of 0 repeats one matrix. k >= 1.
 
-    `lda`, `ldb`, `ldc` are the lengths of rows as they lie, of which a share may use but some columns. `ends`: see `Epilogue`.
+    `lda`, `ldb`, `ldc` are the lengths of stored rows, of which a share may use some columns only. `ends`: see `Epilogue`.
     """
     for o in range(outer):
         for i in range(count):
@@ -98,7 +98,7 @@ def product_handed_over(
     moving: int,
     kernel: int,
 ) -> int:
-    """What an elementwise kernel does, with op(a) @ op(b) as one of its operands; see `hand_over`. k <= MOST_TERMS."""
+    """Run an elementwise kernel one of whose operands is op(a) @ op(b); see `hand_over`. k <= MOST_TERMS."""
     operands = (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14)
     hand_over(
         transpose_a != 0, transpose_b != 0, m, n, k, a, lda, b, ldb, kernel, operands, used, place, moving
@@ -128,7 +128,7 @@ def matmul_whole(
     ldc: int,
     ends: int,
 ) -> int:
-    """The same for integers, always row by row."""
+    """As `matmul_real` for integers, always row by row."""
     for o in range(outer):
         for i in range(count):
             right = offset(b, o * outer_b + i * step_b)
@@ -144,7 +144,7 @@ def matmul_whole(
 def vector_times_matrix(
     x: Pointer, step: int, matrix: Pointer, transpose: bool, stride: int, y: Pointer, n: int, k: int
 ) -> None:
-    """y[n] = x[k] @ op(matrix), where op(matrix) is [k, n] and its rows lie `stride` apart; the elements of x `step`."""
+    """y[n] = x[k] @ op(matrix), where op(matrix) is [k, n] with rows `stride` apart; elements of x are `step` apart."""
     if transpose:
         for j in range(n):
             row = offset(matrix, j * stride)

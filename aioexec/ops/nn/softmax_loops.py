@@ -10,7 +10,7 @@ TILE = 64
 
 
 def shift_rows(x: Pointer, y: Pointer, rows: int, n: int) -> int:
-    """y = x less the largest element of each row, so that exp(y) is at most 1 and at least one element is 1."""
+    """y = x - the maximum of each row, so that exp(y) is at most 1 and at least one element is 1."""
     for r in range(rows):
         source = offset(x, r * n)
         target = offset(y, r * n)
@@ -21,7 +21,7 @@ def shift_rows(x: Pointer, y: Pointer, rows: int, n: int) -> int:
 
 
 def largest_of(x: Pointer, spare: Pointer, n: int) -> Real:
-    """The largest element; where there is a NaN any element will do. A long row uses `spare`, n elements, on the way."""
+    """Return the maximum; any element if there is a NaN. A long row uses `spare`, n elements of scratch memory."""
     if n < 4 * TILE:
         return largest_in(x, n)
     for i in range(TILE):
@@ -41,7 +41,7 @@ def largest_in(x: Pointer, n: int) -> Real:
 
 
 def normalise_rows(y: Pointer, unit: Pointer, rows: int, n: int) -> int:
-    """Divide each row by its sum. `unit` is one element of the dtype, through which a float64 becomes of that dtype."""
+    """Divide each row by its sum. `unit` is one element of scratch memory, which rounds a float64 to the dtype."""
     for r in range(rows):
         row = offset(y, r * n)
         unit[0] = 1.0 / sum_row(row, n, 0.0)
@@ -65,7 +65,7 @@ def subtract_logs(e: Pointer, y: Pointer, unit: Pointer, rows: int, n: int) -> i
 def cross_entropy(
     shifted: Pointer, labels: Pointer, loss: Pointer, backprop: Pointer, unit: Pointer, rows: int, n: int
 ) -> int:
-    """Losses against distributions, and softmax - labels. `backprop` holds exp(shifted) before."""
+    """Compute losses for distributions, and softmax - labels. `backprop` holds exp(shifted) on entry."""
     for r in range(rows):
         s, p, e = offset(shifted, r * n), offset(labels, r * n), offset(backprop, r * n)
         total = sum_row(e, n, 0.0)
@@ -85,7 +85,7 @@ def cross_entropy(
 def sparse_cross_entropy(
     shifted: Pointer, labels: Pointer, loss: Pointer, backprop: Pointer, unit: Pointer, rows: int, n: int
 ) -> int:
-    """The same against class numbers; status 1 if one is outside [0, n)."""
+    """As `cross_entropy` for class indices; returns 1 if one is not in [0, n)."""
     for r in range(rows):
         label = int(labels[r])
         if label < 0 or label >= n:

@@ -24,7 +24,7 @@ def moments_of_rows(
     x: Pointer, mean: Pointer, variance: Pointer, sums: Pointer, squares: Pointer, means: Pointer, totals: Pointer,
     rows: int, c: int,
 ) -> int:  # fmt: skip
-    """Mean and variance of each of c columns. `sums`, `squares` are strips of the dtype of x, `means`, `totals` of float64."""
+    """Compute mean and variance of c columns each. `sums`, `squares`: strips of x's dtype; `means`, `totals`: of float64."""
     for start in range(0, c, STRIP):
         width = min(STRIP, c - start)
         group = STRIP // width if width == c else 1
@@ -42,7 +42,7 @@ def moments_of_rows(
             )
         rest = rows - chunks * group
         last = offset(source, chunks * group * c)
-        for i in range(rest * width):  # lanes that see one row more
+        for i in range(rest * width):  # lanes with one more row
             distance = last[i] - means[i]
             means[i] += distance / (chunks + 1)
             totals[i] += distance * distance * chunks / (chunks + 1)
@@ -64,7 +64,7 @@ def absorb(
     wide: int,
     pitch: int,
 ) -> None:
-    """Take `count` more strips into the mean and the squared distances of each lane, which has seen `before`."""
+    """Merge `count` strips into mean and squared deviations of each lane, which covers `before` elements so far."""
     for i in range(wide):
         sums[i] = x[i]
     for k in range(1, count):
@@ -89,7 +89,7 @@ def absorb(
 def join_lanes(
     means: Pointer, totals: Pointer, first: int, width: int, group: int, chunks: int, rest: int
 ) -> None:
-    """Join what the lanes of one column have seen into its first lane."""
+    """Merge the lanes of one column into its first lane."""
     seen = float64(chunks + (1 if rest > 0 else 0))
     for k in range(1, group):
         lane = first + k * width
@@ -103,7 +103,7 @@ def join_lanes(
 def moments_of_planes(
     x: Pointer, mean: Pointer, variance: Pointer, count: int, outer: int, c: int, inner: int
 ) -> int:
-    """Mean and variance of the first `count` of c channels whose elements lie together."""
+    """Compute mean and variance of the first `count` of c channels of contiguous elements."""
     for channel in range(count):
         seen, middle, total = 0.0, 0.0, 0.0
         for o in range(outer):
@@ -130,7 +130,7 @@ def products_of_rows(
     dy: Pointer, x: Pointer, mean: Pointer, plain: Pointer, product: Pointer, centre: Pointer, sums: Pointer,
     squares: Pointer, means: Pointer, totals: Pointer, rows: int, c: int,
 ) -> int:  # fmt: skip
-    """Sums of dy, and of dy (x - mean), over each of c columns; the strips are as above, `centre` one more."""
+    """Sum dy, and dy (x - mean), over each of c columns; strips as in `moments_of_rows`, and `centre`."""
     for start in range(0, c, STRIP):
         width = min(STRIP, c - start)
         group = STRIP // width if width == c else 1
@@ -190,7 +190,7 @@ def products_of_planes(
     c: int,
     inner: int,
 ) -> int:
-    """The same for the first `count` of c channels whose elements lie together."""
+    """As `products_of_rows`, for the first `count` of c channels of contiguous elements."""
     for channel in range(count):
         centre = mean[channel]
         total, along = 0.0, 0.0

@@ -45,9 +45,9 @@ def larger(a: float, b: float) -> float:
 def max_pool_2x2(
     x: Pointer, y: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int, low: float
 ) -> int:
-    """Windows of two by two that tile the image."""
+    """Max-pool 2 × 2 windows that tile the image."""
     y[0] = low
-    lowest = y[0]  # of the images' own dtype: a float64 would make all that it is compared with float64 too
+    lowest = y[0]  # of the images' dtype: a float64 would widen the comparisons
     for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * 2
@@ -64,7 +64,7 @@ def max_pool_2x2(
 
 
 def find(x: Pointer, best: Pointer, tap: Pointer, lines: int, columns: int, w: int, c: int) -> None:
-    """The first maximum of a window whose first element is at `x`; a tap's number is its distance in elements."""
+    """Find the first maximum of a window that begins at `x`; the tap is its distance in elements."""
     for channel in range(c):
         best[channel] = x[channel]
         tap[channel] = 0
@@ -81,7 +81,7 @@ def max_pool_grad(
     x: Pointer, dy: Pointer, dx: Pointer, best: Pointer, tap: Pointer, images: int, h: int, w: int, c: int,
     oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """`best` and `tap` hold, for each channel, the maximum of a window and its tap."""
+    """Compute the gradient; `best` and `tap` hold the maximum of a window and its tap for each channel."""
     for k in range(images * h * w * c):
         dx[k] = 0
     for line in range(images * oh):
@@ -121,8 +121,9 @@ def max_pool_grad_2x2(
     oh: int,
     ow: int,
 ) -> int:
-    """Windows of two by two that tile the image: each element belongs to one window. One loop for each element of the
-    window: a single one with four targets would not be vectorised, they might overlap."""
+    """Compute the gradient for 2 × 2 windows that tile the image, with one loop for each element of the window: a single loop
+    with four targets, which might overlap, would not be vectorised.
+    """
     for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * 2

@@ -23,7 +23,7 @@ def arg_minimum(
 def arg_extremum(
     largest: bool, x: Pointer, y: Pointer, best: Pointer, places: Pointer, outer: int, n: int, inner: int
 ) -> int:
-    """`largest` is a constant wherever this is inlined."""
+    """Find the extreme element; `largest` is constant after inlining."""
     for o in range(outer):
         source = offset(x, o * n * inner)
         target = offset(y, o * inner)
@@ -44,7 +44,7 @@ def arg_extremum(
 
 
 def is_better(largest: bool, value: Real, found: Real) -> bool:
-    """A NaN found first counts as infinitely bad; then an element that is as bad does not replace it."""
+    """Return whether `value` replaces `found`; a NaN found first counts as the worst infinity, only replaced by better ones."""
     if largest:
         return bool(value > found or (found != found and value > -inf))
     return bool(value < found or (found != found and value < inf))
@@ -61,7 +61,7 @@ def arg_row(largest: bool, x: Pointer, n: int) -> int:
 
 
 def best_column(largest: bool, x: Pointer, places: Pointer, best: Pointer, n: int) -> int:
-    """A long row was seen as TILE columns: add the elements left over; of equal columns the one that comes first wins."""
+    """Combine the TILE columns of a long row with the remaining elements; of equal elements the first one wins."""
     rows = n // TILE
     rest = offset(x, rows * TILE)
     for i in range(n - rows * TILE):

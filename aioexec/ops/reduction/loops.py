@@ -52,14 +52,14 @@ def total_whole(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inne
 
 
 def divide(total: int, divisor: int) -> int:
-    """Truncate the quotient towards zero; a sum is only a mean with divisor 1, and must not pay for the division."""
+    """Divide and truncate towards zero; a plain sum has divisor 1 and skips the division."""
     if divisor == 1:
         return total
     return total // divisor if total >= 0 else -(-total // divisor)
 
 
 def sum_row(x: Pointer, n: int, zero: Real) -> Real:
-    """`zero` is of the type the total has."""
+    """Sum a row; `zero` determines the dtype of the total."""
     total = zero
     for start in range(0, n, BLOCK):
         part = x[start]
@@ -70,7 +70,7 @@ def sum_row(x: Pointer, n: int, zero: Real) -> Real:
 
 
 def rows_at_once(n: int, width: int, stride: int) -> int:
-    """How many neighbouring rows to accumulate side by side, to fill the lanes."""
+    """Return how many adjacent rows to accumulate side by side to fill the lanes."""
     group = TILE // width
     return group if stride == width and n >= 2 * group else 1
 
@@ -112,7 +112,7 @@ def minimum(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: i
 
 
 def combine(how: int, a: Real, b: Real) -> Real:
-    """`how` is a constant wherever this is inlined. A NaN in `a` stays."""
+    """Combine two elements; `how` is constant after inlining. A NaN in `a` is kept."""
     if how == PRODUCT:
         return a * b
     if how == MAXIMUM:
@@ -136,7 +136,7 @@ def fold(how: int, x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, i
 
 
 def fold_row(how: int, x: Pointer, n: int) -> Real:
-    """A short row: comparing without regard to NaN and counting them apart makes the loop wait less for itself."""
+    """Reduce a short row: comparing without NaN and counting NaN separately shortens the dependency chain."""
     a = x[0]
     unordered = 0
     for i in range(1, n):
@@ -156,7 +156,7 @@ def fold_row(how: int, x: Pointer, n: int) -> Real:
 
 
 def fold_columns(how: int, x: Pointer, lanes: Pointer, n: int, width: int, stride: int) -> None:
-    """As `sum_columns`."""
+    """lanes[i] = reduction over r < n of x[r * stride + i], i < width."""
     group = rows_at_once(n, width, stride)
     wide = group * width
     chunks = n // group

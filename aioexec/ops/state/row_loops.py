@@ -9,7 +9,7 @@ from aioexec.graph.kernels.loop_language import Pointer, int64, sqrt
 
 
 def outside(indices: Pointer, count: int, rows: int) -> int:
-    """1 if an index is not in [0, rows), else 0."""
+    """Return 1 if an index is not in [0, rows), else 0."""
     for i in range(count):
         if indices[i] < 0 or indices[i] >= rows:
             return 1
@@ -17,7 +17,7 @@ def outside(indices: Pointer, count: int, rows: int) -> int:
 
 
 def gather_rows(params: Pointer, indices: Pointer, out: Pointer, count: int, width: int, rows: int) -> int:
-    """out[count, width] = params[indices]; 1 if an index is outside."""
+    """out[count, width] = params[indices]; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -30,7 +30,7 @@ def gather_rows(params: Pointer, indices: Pointer, out: Pointer, count: int, wid
 def rows_of_coordinates(
     indices: Pointer, flat: Pointer, count: int, depth: int, column: int, dim: int, step: int
 ) -> int:
-    """Begin (column 0) or go on to turn coordinates into numbers of slices, `step` to a slice; 1 if one is outside."""
+    """Convert coordinates to slice numbers column by column (`step` per slice); returns 1 if one is out of range."""
     for i in range(count):
         k = int64(indices[i * depth + column])
         if k < 0 or k >= dim:
@@ -42,13 +42,13 @@ def rows_of_coordinates(
     return 0
 
 
-# Scattering. `step` is how far apart the updates of neighbouring elements are: 0 if there is one for all of them.
+# Scattering. `step` is the distance between updates of adjacent elements; 0 for a single update of all.
 
 
 def put_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] = updates, a later row over an earlier one; 1 if an index is outside."""
+    """state[indices] = updates, the last of repeated rows counts; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -61,7 +61,7 @@ def put_rows(
 def add_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] += updates, repeated rows add up; 1 if an index is outside."""
+    """state[indices] += updates, repeated rows accumulate; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -74,7 +74,7 @@ def add_rows(
 def subtract_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] -= updates, repeated rows add up; 1 if an index is outside."""
+    """state[indices] -= updates, repeated rows accumulate; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -87,7 +87,7 @@ def subtract_rows(
 def multiply_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] *= updates, one repeated row after the other; 1 if an index is outside."""
+    """state[indices] *= updates, repeated rows in sequence; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -100,7 +100,7 @@ def multiply_rows(
 def divide_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] /= updates, one repeated row after the other; 1 if an index is outside."""
+    """state[indices] /= updates, repeated rows in sequence; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -113,7 +113,7 @@ def divide_rows(
 def least_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] = the smaller of it and updates; 1 if an index is outside."""
+    """state[indices] = minimum of it and updates; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -128,7 +128,7 @@ def least_rows(
 def greatest_rows(
     state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int, step: int
 ) -> int:
-    """state[indices] = the larger of it and updates; 1 if an index is outside."""
+    """state[indices] = maximum of it and updates; returns 1 if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     for i in range(count):
@@ -155,7 +155,7 @@ def momentum_rows(
     rows: int,
     nesterov: int,
 ) -> int:
-    """One step of momentum on the rows var[indices]; 1 if an index is outside, and nothing is changed."""
+    """One step of momentum on the rows var[indices]; returns 1, without changes, if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     rate, keep = lr[0], momentum[0]
@@ -184,7 +184,7 @@ def keras_momentum_rows(
     rows: int,
     nesterov: int,
 ) -> int:
-    """The same where the accumulation has the learning rate in it already."""
+    """As `momentum_rows`, with the learning rate included in the accumulator."""
     if outside(indices, count, rows):
         return 1
     rate, keep = lr[0], momentum[0]
@@ -212,7 +212,7 @@ def adagrad_rows(
     rows: int,
     update_slots: int,
 ) -> int:
-    """One step of Adagrad on the rows var[indices]; 1 if an index is outside, and nothing is changed."""
+    """One step of Adagrad on the rows var[indices]; returns 1, without changes, if an index is out of range."""
     if outside(indices, count, rows):
         return 1
     rate = lr[0]
@@ -238,7 +238,7 @@ def adagrad_v2_rows(
     rows: int,
     update_slots: int,
 ) -> int:
-    """The same with epsilon added to the root."""
+    """As `adagrad_rows`, with epsilon added to the root."""
     if outside(indices, count, rows):
         return 1
     rate, floor = lr[0], epsilon[0]
@@ -253,7 +253,7 @@ def adagrad_v2_rows(
 
 
 def beyond_limit(value: Pointer, sign: int, zero: int) -> int:
-    """1 unless the scalar has this sign, or is zero where that is allowed."""
+    """Return 1 unless the scalar has this sign, or is an allowed zero."""
     signed = value[0] * sign
     if signed > 0 or (zero and signed == 0):
         return 0
