@@ -62,7 +62,7 @@ def gradients(
 
 
 def _filled(gradients: list[Any], xs: list[Any], unconnected: UnconnectedGradients) -> list[Any]:
-    """Replace gradients that are None by zeros, if that is asked for."""
+    """Replace gradients that are None by zeros, if requested."""
     if unconnected is UnconnectedGradients.NONE:
         return gradients
     pairs = zip(gradients, xs, strict=True)

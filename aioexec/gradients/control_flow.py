@@ -75,7 +75,7 @@ def open_frames(places: Places, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> s
         if frame not in found:
             raise GraphValueError(
                 f"gradients: {tensor.name!r} is in the while loop {frame.name!r} and cannot be used outside of it: "
-                "take the gradient by what enters the loop, or of what leaves it"
+                "differentiate with respect to an input of the loop, or a result of it"
             )
     return found
 

@@ -118,5 +118,5 @@ class _Level:
                     ready.append(used)
         if len(found) < len(self._uses):
             stuck = sorted(unit.name for unit in self._uses if unit not in set(found))
-            raise GraphValueError(f"gradients: nodes depend on each other in a circle: {stuck[:5]}")
+            raise GraphValueError(f"gradients: the graph has a cycle: {stuck[:5]}")
         return found

@@ -268,7 +268,7 @@ def loop_variables(places: Places, frame: Frame) -> list[LoopVariable]:
         )
         if len(merges) != 1 or len(following) != 1 or len(enter.outputs[0].consumers()) != 1:
             raise GraphValueError(
-                f"{enter.name!r} is no variable of the while loop {frame.name!r}: its value is used but in the first iteration"
+                f"{enter.name!r} is no variable of the while loop {frame.name!r}: its value is used in the first iteration only"
             )
         found.append(LoopVariable(enter, merges[0], following[0]))
     return found

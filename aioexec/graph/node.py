@@ -1,4 +1,4 @@
-"""Nodes of a graph: operations and the symbolic tensors between them; and the graph as they know it, `BaseGraph`.
+"""Nodes of a graph: operations and the symbolic tensors between them; and `BaseGraph`, the interface of a graph that they use.
 
 An operation is immutable except for its control inputs, device, attributes and a loop's back edge. Their setters increment
 `Graph.mutations`, which invalidates existing plans.

@@ -60,7 +60,7 @@ class Instruction:
     sizes: dict[Hashable, float] = field(default_factory=dict)
 
     def parameters(self) -> Iterator[tuple[int, int]]:
-        """Each parameter of a structure with the value it stands for."""
+        """Pairs of a structure's parameters and the values they represent."""
         if self.structure is not None:
             yield from zip(self.structure.parameters, self.inputs[not self.structure.is_loop :], strict=True)
 

@@ -8,7 +8,7 @@ and every node whose output shape depends on data (its consumers are laid out wh
 Nodes share a program if and only if their wait sets are equal. Programs are convex by construction, since along a path the wait
 set only grows. So no item depends on itself through another item, no node waits for an event on which it does not depend, and,
 since each output of a Switch is a separate source, a program is dead as a whole or not at all. Equal wait sets also imply the
-same frame: nodes inside a loop wait for its Enter, nodes behind it for its Exit.
+same frame: nodes inside a loop wait for its Enter, nodes after it for its Exit.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NewName = Callable[[str], str]
 
 
 def tensor_of(edge: Edge) -> Tensor:
-    """The symbolic tensor behind an edge."""
+    """The symbolic tensor of an edge."""
     node, index = edge
     return node.feed if node.feed is not None else node.op.outputs[index]
 

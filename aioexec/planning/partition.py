@@ -270,5 +270,5 @@ def _check_order(nodes: list[Node], sends: Mapping[str, Node]) -> None:
         done = {id(node) for node in order}
         stuck = [node.name for node in nodes if id(node) not in done]
         raise InternalError(
-            f"{len(stuck)} nodes wait for each other or for what is in no part, among them {stuck[:5]}"
+            f"{len(stuck)} nodes wait for each other or for nodes in no part, among them {stuck[:5]}"
         )

@@ -1,4 +1,4 @@
-"""Passes that make a subgraph smaller without changing what it computes."""
+"""Passes that make a subgraph smaller without changing its results."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def drop_unused(graph: Subgraph, bind: Bind) -> None:
 
     For example, the gradient with respect to a batch is not computed only because a group of gradients waits for it. As in
     TensorFlow, a node that is removed can no longer report an error in the shapes of its inputs. Nodes that may fail otherwise
-    are kept, and so are nodes for which a target waits directly: the target may stand for a function, whose results are
+    are kept, and so are nodes for which a target waits directly: the target may be the call of a function, whose results are
     requested.
     """
     uses = Counter(id(producer) for node in graph.nodes for producer, _ in node.inputs)

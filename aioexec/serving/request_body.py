@@ -57,5 +57,5 @@ async def decompress(request: web.Request, body: bytes) -> bytes:
     if len(content) > most:
         raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=len(content))
     if not decompressor.eof or decompressor.unused_data:
-        raise InvalidArgumentError(f"the request's body is not {coding}: expected one stream, and all of it")
+        raise InvalidArgumentError(f"the request's body is not {coding}: expected one complete stream")
     return content

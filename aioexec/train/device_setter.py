@@ -75,7 +75,7 @@ def replica_device_setter(
 def _on_server(
     server: DeviceSpec, asked: DeviceSpec, choose: Callable[[Operation], int], op: Operation
 ) -> str:
-    """The device of a node on a parameter server, of whose tasks one is chosen if the node asked for no other job."""
+    """The device of a node on a parameter server; a task is chosen unless the node requests another job."""
     if server.job and (not asked.job or asked.job == server.job):
         server = server.replace(task=choose(op))
     return server.make_merged_spec(asked).to_string()

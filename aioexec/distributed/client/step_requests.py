@@ -149,5 +149,5 @@ class StepRequest:
             raise InternalError(f"Received response for unrequested fetch: {', '.join(sorted(unasked))}")
         missing = [name for name in self.asked if name not in named]
         if missing:
-            raise InternalError(f"the server gave no value for {', '.join(missing)}")
+            raise InternalError(f"the server returned no value for {', '.join(missing)}")
         return [named[name] for name in self.asked]

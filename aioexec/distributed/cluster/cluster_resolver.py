@@ -148,7 +148,7 @@ class TFConfigClusterResolver(ClusterResolver):
         job = self.task_type if task_type is None else task_type
         index = self.task_id if task_id is None else task_id
         if job is None or index is None:
-            raise GraphValueError(f"{VARIABLE} does not say which task this is: its `task` is {_task()!r}")
+            raise GraphValueError(f"{VARIABLE} does not name this task: its `task` is {_task()!r}")
         return _target(cluster.task_address(job, index), self.rpc_layer if rpc_layer is None else rpc_layer)
 
 

@@ -91,7 +91,9 @@ class _Task:
         address = config["cluster"][own["type"]][own["index"]]
         here = ray.util.get_node_ip_address()
         if address.rpartition(":")[0].strip("[]") != here:
-            raise MovedError(f"task {own['type']}:{own['index']} was at {address}, and came back on {here}")
+            raise MovedError(
+                f"task {own['type']}:{own['index']} was at {address}, and was restarted on {here}"
+            )
         with tempfile.TemporaryDirectory() as directory:
             secret = Path(directory) / "token"
             secret.touch(mode=0o600)

@@ -198,7 +198,7 @@ class MasterSession(DirectSession):
         values: Sequence[Any],
         replied: Replied,
     ) -> Answer | None:
-        """Begin a known step without special options, synchronously; None if it has to wait for its turn."""
+        """Begin a known step without special options, synchronously; None if it has to wait."""
         step = self._named.get((feeds, outputs, targets))
         if step is None or self._doubtful or not self.runs_nowait or not self.steps.life.is_open:
             return None

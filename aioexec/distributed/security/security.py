@@ -88,7 +88,7 @@ class Security:
     def from_environment(
         cls, environment: Mapping[str, str] = os.environ, *, insecure: bool = False
     ) -> Security:
-        """Read the files named by AIOEXEC_TLS_CERT, _KEY and _CA and AIOEXEC_TOKEN_FILE, as far as they are set.
+        """Read the files named by AIOEXEC_TLS_CERT, _KEY and _CA and AIOEXEC_TOKEN_FILE, if they are set.
 
         Blocks if any is set: on an event loop, call it in a thread.
 

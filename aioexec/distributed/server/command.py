@@ -41,7 +41,7 @@ _SECURITY_FILES = (
     ("--tls-ca", CA_VARIABLE, "PEM file of the certificates that sign those of clients and other servers"),
     ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
 )
-"""Options that name a file, the environment variable that has its default, and what is in the file."""
+"""Options that name a file, the environment variable with the default, and the file's content."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

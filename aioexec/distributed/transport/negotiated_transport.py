@@ -116,7 +116,7 @@ class NegotiatedChannel(Channel):
             async with asyncio.timeout_at(deadline):
                 connection = await self._negotiate(timeout, wait_for_ready)
         except TimeoutError:
-            raise DeadlineExceededError(f"{self.address} could not be connected to in time") from None
+            raise DeadlineExceededError(f"{self.address} could not be reached within the timeout") from None
         if deadline is not None:
             timeout = max(deadline - loop.time(), 0.0)
         if connection is not None:

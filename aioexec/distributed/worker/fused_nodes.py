@@ -79,7 +79,7 @@ def _strings(node: NodeDef, attr: str) -> list[str]:
 def _following(node: NodeDef) -> Iterator[_Part]:
     """The operations that a fused node applies to its result, in order."""
     if node.attr["num_host_args"].i or node.attr["filter_format"].s not in (b"", b"HWIO"):
-        raise UnimplementedError(f"{node.op} {node.name!r}: quantised convolutions cannot be taken apart")
+        raise UnimplementedError(f"{node.op} {node.name!r}: fused quantised convolutions cannot be split")
     for name in _strings(node, "fused_ops"):
         yield _FOLLOWING.get(name) or _Part(name, 0, _UNARY)
 

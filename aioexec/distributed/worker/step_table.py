@@ -202,9 +202,7 @@ class StepTable:
             if not step.uses:
                 self.end(step_id, _dropped(step_id))
                 return
-        raise ResourceExhaustedError(
-            f"{len(self._steps)} steps are under way on this task, which is the most"
-        )
+        raise ResourceExhaustedError(f"{len(self._steps)} steps are under way on this task, the limit")
 
     def _drop_idle(self) -> None:
         for step_id, step in list(self._steps.items()):

@@ -180,7 +180,7 @@ class _Collections:
     def add(self, key: str, items: CollectionDef) -> None:
         kind = items.WhichOneof("kind")
         if kind is None:
-            logger.error("collection %r is of no known kind: it is left out", key)
+            logger.error("collection %r has an unknown kind and is not imported", key)
             return
         for item in getattr(items, kind).value:
             self._graph.add_to_collection(key, self._restored(key, kind, item))
@@ -212,4 +212,4 @@ def _parsed(kind: Any, data: bytes, key: str) -> Any:
     try:
         return kind.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whichever implementation is in use
-        raise InvalidArgumentError(f"collection {key!r} holds what is no {kind.__name__}") from error
+        raise InvalidArgumentError(f"collection {key!r} has an item that is no {kind.__name__}") from error

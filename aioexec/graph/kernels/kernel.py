@@ -372,7 +372,7 @@ class Launches:
     Attributes:
         rows: launches in order.
         scratch: bytes of each scratch buffer, alive during this node only.
-        inplace: inputs whose memory output 0 may take over when nothing else needs them.
+        inplace: inputs whose memory output 0 may reuse if nothing else needs them.
     """
 
     rows: tuple[Launch, ...]

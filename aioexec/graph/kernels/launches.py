@@ -213,7 +213,7 @@ def _parse(text: str) -> tuple[list[str], list[str], str]:
 def _targets(
     input_names: list[str], output_names: list[str], inputs: Sequence[Spec], outputs: Sequence[Spec]
 ) -> Iterator[tuple[str, Operand, Spec]]:
-    """Where each result goes: to the variable behind the input of its name, or to the next output."""
+    """The target of each result: the variable behind the input of its name, or the next output."""
     spare = enumerate(outputs)
     for name in output_names:
         if name in input_names:

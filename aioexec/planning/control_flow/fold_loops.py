@@ -17,7 +17,7 @@ _HARMLESS = (Role.NO_OP, Role.CONTROL_TRIGGER)
 
 @dataclass(slots=True, eq=False)
 class _Variable:
-    """A loop variable: its Enter, Merge, NextIteration, and the Switch behind the condition."""
+    """A loop variable: its Enter, Merge, NextIteration, and the Switch on the condition."""
 
     enter: Node
     merge: Node

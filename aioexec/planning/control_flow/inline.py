@@ -176,7 +176,7 @@ class Inliner:
             return 1
         return 1 + sum(self.needs(body).size for body in op.row.bodies(op))
 
-    # What lowerings use
+    # The interface for lowerings
 
     def make(
         self,
@@ -295,7 +295,7 @@ class Inliner:
                 exits.append(op)
             if self._has_effect(op) or (op in body.control_outputs and role not in _HARMLESS):
                 found[op] = None
-        if any(depth[op] for op in found):  # inside a loop: only nodes behind it can be waited for
+        if any(depth[op] for op in found):  # inside a loop: other nodes can wait for its Exits only
             found = {op: None for op in [*found, *exits] if not depth[op]}
         return list(found)
 

@@ -40,7 +40,7 @@ class Buffer:
     heirs: list[Buffer] = field(default_factory=list)
 
     def keep_past(self, position: int) -> None:
-        """Extend its live range past the end of an instruction: the outputs made there may not reuse its memory."""
+        """Extend its live range past the end of an instruction: the outputs made there must not reuse its memory."""
         self.dies, self.past = max(self.dies, position), max(self.past, position)
 
     def may_pass_on(self, heir: Buffer) -> bool:

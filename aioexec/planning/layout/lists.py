@@ -99,7 +99,7 @@ class _Verb:
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that is not in memory")
         slab = held.slab
         if slab.is_value and held.version != slab.version:
-            raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that has changed since")
+            raise ListsRefusedError(f"{self.instruction.node.name!r} uses an earlier version of a list")
         for buffer in slab.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
         return slab
@@ -222,7 +222,7 @@ class _Verb:
 
     def _zeros_like(self, slab: Slab) -> Slab:
         if slab.count is None:
-            raise ListsRefusedError("zeros for each element of a list that grows")
+            raise ListsRefusedError("zeros for each element of a growing list")
         made = Slab(
             slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=slab.zeros, dims=slab.dims
         )
@@ -308,7 +308,7 @@ class _Verb:
 
     def _fixed(self, slab: Slab) -> tuple[Buffer, Buffer, int]:
         if slab.count is None or slab.storage is None or slab.flags is None:
-            raise ListsRefusedError("an element by number of a list that grows")
+            raise ListsRefusedError("an element by index of a growing list")
         return slab.storage, slab.flags, slab.count
 
     def _known(self, slab: Slab) -> Spec:
@@ -379,12 +379,12 @@ class _Verb:
         """Check that the indices are those of all elements, in order."""
         indices = self.inputs[self.use.index] if self.use.index >= 0 else np.arange(count)
         if not isinstance(indices, np.ndarray) or not np.array_equal(indices, np.arange(count)):
-            raise ListsRefusedError("elements by numbers that are not all of them, in order")
+            raise ListsRefusedError("indices other than those of all elements, in order")
 
     def _gradient(self, slab: Slab) -> Slab:
         made = slab.gradients.get(self.instruction.node.op.attrs["source"])
         if made is None or slab.element is None:
-            raise ListsRefusedError("a list of gradients by a list that is not known")
+            raise ListsRefusedError("a list of gradients of an unknown list")
         self._set_or_check_spec(made, slab.element)
         self._mark_zeros(made, slab)
         for buffer in made.buffers():
@@ -413,7 +413,7 @@ class _Verb:
             if slab.count is not None and slab.storage is not None:
                 slab.storage.nbytes = slab.count * spec.nbytes
                 if slab.storage.nbytes > _LONGEST:
-                    raise ListsRefusedError("a list that long")
+                    raise ListsRefusedError("a list of too many bytes")
         if (slab.element.dtype, slab.element.shape) != (spec.dtype, spec.shape) or spec.dtype != slab.dtype:
             raise ListsRefusedError("elements of several shapes")
         if not shapes.compatible(slab.dims, spec.shape):
@@ -426,7 +426,7 @@ class _Verb:
         for value, held in self.layout.held.items():
             is_old = isinstance(held, InMemory) and held.slab is slab and held.version == slab.version
             if is_old and self.layout.last_use.get(value, -1) > self.position:
-                raise ListsRefusedError("a list that is needed as it was")
+                raise ListsRefusedError("a list whose earlier version is needed")
         slab.version += 1
 
     def _finish(self, slab: Slab, value: Held | None) -> None:

@@ -30,8 +30,8 @@ from aioexec.resources.variable import Variable
 class LayoutState(ABC):
     """The state of one layout.
 
-    Constant: `instructions`, each at its position, structures before what is in them; `last_use`, the last position that needs
-    a value, behind all of them for outputs. Changing: `held`, what is known of each value so far; `buffers`, every buffer made;
+    Constant: `instructions`, each at its position, structures before their contents; `last_use`, the last position that needs
+    a value, after all of them for outputs. Changing: `held`, the present knowledge of each value; `buffers`, every buffer made;
     `pending`, the rows, with operands still as (buffer, offset); `versions`, the variables; `around`, the first and last
     position of each structure being laid out, None for conditionals, the innermost last.
     """

@@ -95,7 +95,7 @@ class _Attempt:
         places = [layout.held[parameter] for parameter in variables]
         carried = {id(place.slab) for place in places if isinstance(place, InMemory)}
         if any(slab.version != version and id(slab) not in carried for slab, version in lists):
-            raise ListsRefusedError("a list from outside, which the next round needs as it was")
+            raise ListsRefusedError("a list from outside, whose present version the next iteration needs")
         changing = {k for k in range(count) if not _fits(results[k], places[k])}
         if changing:
             return changing
@@ -288,7 +288,7 @@ def _fits(held: Held, place: Held) -> bool:
     if isinstance(place, InMemory) or isinstance(held, InMemory):
         if _is_latest(held, place):
             return True
-        raise ListsRefusedError("another list each round, or each way")
+        raise ListsRefusedError("a different list in each iteration or branch")
     assert isinstance(place, Local)
     spec = held.spec if isinstance(held, Local) else None
     if isinstance(held, np.ndarray) and held.dtype != object:

@@ -39,7 +39,7 @@ class ProgramRow:
 
     Attributes:
         position: its instruction in the item; of a fused row, where it runs.
-        parts: the positions of all instructions a fused row stands for, each with its static cost.
+        parts: the positions of all instructions fused into the row, each with its static cost.
         calls: see `Launch.calls`.
     """
 
@@ -129,7 +129,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelRegion:
-    """A row that stands for a parallel region: the following rows, up to `end`, are tasks that several threads run.
+    """A row that begins a parallel region: the following rows, up to `end`, are tasks that several threads run.
 
     Attributes:
         tasks: in an order in which they may begin.

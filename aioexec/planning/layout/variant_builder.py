@@ -84,7 +84,7 @@ def lay_out_item(
 def _laid_out(layout: Layout, lanes: int) -> Variant:
     layout.run()
     if not layout.pending and _reads_large_variables(layout):
-        raise UnimplementedError("large variables are handed on as they are, where nothing else is computed")
+        raise UnimplementedError("a program that only reads large variables would copy them")
     fuse_epilogues(layout)
     fuse(layout)
     return _Freezer(layout, lanes).variant()
@@ -187,7 +187,7 @@ class _Freezer:
         for buffer in bound:
             if buffer is not None:
                 buffer.slot, slot = slot, slot + 1
-        self.arena_slot, slot = slot, slot + 2  # the constants are in the slot behind the arena
+        self.arena_slot, slot = slot, slot + 2  # the constants' slot follows the arena's
         for buffer in (*layout.break_buffers, *layout.versions.rebound):
             buffer.slot, slot = slot, slot + 1
         return slot
@@ -252,7 +252,7 @@ class _Freezer:
         if isinstance(held, Local):
             return Place(*self._address(held.buffer, held.offset), held.spec)
         if isinstance(held, InMemory):
-            raise ListsRefusedError("a list that Python is to see")
+            raise ListsRefusedError("a list that Python code uses")
         return held.value if isinstance(held, Object) else held
 
     def _rebinds(self, row: PendingBreak) -> Iterator[tuple[int, Variable, tuple[int, ...], Instruction]]:

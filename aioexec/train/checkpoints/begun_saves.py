@@ -138,7 +138,7 @@ class BegunSave:
 
 
 def clean_up_folder(folder: str) -> None:
-    """Remove what the saves of dead processes have left in a folder."""
+    """Remove leftover files of saves by dead processes in a folder."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
             if _NOTE.search(name):

@@ -63,7 +63,7 @@ def _dims_for(tensor: Tensor) -> Dims:
 
 
 def check_restorable(prefix: str, wanted: list[Wanted]) -> None:
-    """Check that a checkpoint has what is to be restored from it. Blocks.
+    """Check that a checkpoint has all tensors to be restored, with matching shapes and dtypes. Blocks.
 
     Raises:
         NotFoundError: it lacks a tensor.

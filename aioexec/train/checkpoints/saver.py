@@ -1,7 +1,7 @@
 """Saver: writes variables to checkpoints, and the list of checkpoints to the `checkpoint` file.
 
 A checkpoint is valid once the `checkpoint` file lists it, and is deleted only after the file does not list it any more. If a
-save is interrupted, the checkpoints listed before remain; `begun_saves` removes what the save has left behind.
+save is interrupted, the checkpoints listed before remain; `begun_saves` removes files of the interrupted save.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ class Saver:
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
         """Continue the list of an earlier run: the existing ones among these paths.
 
-        What saves of dead processes have left beside them is removed. Blocks.
+        Leftover files of saves by dead processes are removed. Blocks.
         """
         checkpoint_paths = list(checkpoint_paths)
         for folder in {os.path.dirname(path) for path in checkpoint_paths}:

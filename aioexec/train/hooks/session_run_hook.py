@@ -104,7 +104,7 @@ class SessionRunHook:
         """
 
     def on_recovery(self, error: BaseException, attempt: int) -> Awaitable[None] | None:
-        """Called when the session was lost to this error, before it is created anew.
+        """Called when the session was lost to this error, before it is recreated.
 
         `attempt` counts from 1, and again from 1 after a step that ended well. An error raised here ends the loop.
         """

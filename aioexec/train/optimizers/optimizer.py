@@ -170,7 +170,7 @@ class Optimizer:
             if isinstance(gradient, IndexedSlices):
                 if variable.constraint is not None:
                     raise GraphValueError(
-                        f"variable {variable.name!r} has a constraint and a sparse gradient: it cannot be kept"
+                        f"variable {variable.name!r} has a constraint, which cannot be applied after a sparse gradient"
                     )
                 if is_resource_variable(variable):
                     return self._resource_apply_sparse_duplicate_indices(

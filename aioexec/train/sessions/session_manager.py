@@ -237,7 +237,7 @@ class SessionManager:
             await called(init_fn, sess)
 
     async def _make_ready(self, sess: Session, made: str) -> None:
-        """Run local_init_op; raise an error that says what the model was `made` with if it does not get ready."""
+        """Run local_init_op; raise an error that names the init ops (`made`) if the model does not get ready."""
         missing = await self._try_run_local_init_op(sess)
         if missing is not None:
             raise TrainingStateError(

@@ -274,7 +274,7 @@ class _RecoverableSession(_WrappedSession):
         """The inner session, recreated if it was lost."""
         if self._creation is not None and self._creator is asyncio.current_task():
             raise TrainingStateError(
-                "a hook cannot run a step while the session is made anew: use its argument"
+                "a hook cannot run a step while the session is recreated: use its argument"
             )
         async with self._creating:
             if self._sess is None or self._lost is not None:

@@ -151,7 +151,7 @@ class AnsweringConnection(Connection):
 
     def _proved(self, event: Proof) -> None:
         if self._expected is None or self._token is None:
-            raise DataLossError("a proof that was not asked for")
+            raise DataLossError("an unexpected proof")
         if is_proof(event.proof, self._token, CLIENT, *self._expected):
             self._let_in()
         else:

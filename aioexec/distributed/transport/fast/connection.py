@@ -151,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._is_paused and self.is_open:
                     await self._resumed.wait()
         except TimeoutError:
-            raise DeadlineExceededError(f"{self._peer_name} took no call in time") from None
+            raise DeadlineExceededError(f"{self._peer_name} accepted no call within the timeout") from None
 
     async def flush(self) -> None:
         """Wait until all large parts are written, or the connection is lost."""

@@ -328,7 +328,7 @@ class Reader:
             timeout, at = _REQUEST.unpack_from(body)
             at += _REQUEST.size
             if not timeout >= 0:
-                raise DataLossError(f"call {call}: expected seconds that are left, got {timeout}")
+                raise DataLossError(f"call {call}: expected the seconds left, got {timeout}")
             parts = Parts(call, str(body[_REQUEST.size : at], "ascii"), timeout)
         elif call in self._expected:
             at = 0

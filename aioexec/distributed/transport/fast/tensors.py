@@ -144,7 +144,7 @@ class Tensor:
         begin, at = at, at + _HEADER.size
         if number == _ABSENT:
             if rank or length:
-                raise DataLossError("a tensor's header: expected nothing of a tensor that is not there")
+                raise DataLossError("a tensor's header: expected no dimensions and bytes of an absent tensor")
             return None, at
         dtype = _dtype_of(number)
         if rank > _MOST_DIMS:
