@@ -188,14 +188,14 @@ class EventWriter:
 
     def _run(self) -> None:
         try:
-            while self._has_work():
+            while self._wait_for_work():
                 self._attempt(must_sync=False)
         finally:
             with self._changed:
                 if self._thread is threading.current_thread():
                     self._thread = None
 
-    def _has_work(self) -> bool:
+    def _wait_for_work(self) -> bool:
         """Wait until it is time to write or to sync; False if the thread should end."""
         with self._changed:
             if self._sync_at is not None and not self._is_called():

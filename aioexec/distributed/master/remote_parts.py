@@ -79,7 +79,7 @@ class DistributedStep(SharedStep):
     def close(self) -> None:
         self._forget(self.step_id, self._parts)
 
-    def is_over_at(self, part: RegisteredPart) -> None:
+    def remove_part(self, part: RegisteredPart) -> None:
         """Record that a task has no state of the step any more."""
         self._parts.remove(part)
 
@@ -167,38 +167,38 @@ class RemoteRun(Run):
         self._posted = None
         error = came if isinstance(came, OpError) else self._taken(came.message)
         if error is not None:
-            self._has_failed(error)
-        self._is_over()
+            self._report_failure(error)
+        self._end()
 
     def _stop(self) -> None:
         if self._posted is not None:
             self._posted.cancel()
             self._posted = None
-            self._ending = asyncio.get_running_loop().create_task(self._end())
+            self._ending = asyncio.get_running_loop().create_task(self._end_quietly())
 
-    async def _end(self) -> None:
+    async def _end_quietly(self) -> None:
         try:
             await self._until_quiet()
         finally:
-            self._is_over()
+            self._end()
 
     async def _run(self) -> None:
         try:
             error = await self._call()
             if error is not None:
-                self._has_failed(error)
+                self._report_failure(error)
         except asyncio.CancelledError:
             await self._until_quiet()
         except Exception as error:
-            self._has_failed(from_exception(error))
+            self._report_failure(from_exception(error))
         finally:
-            self._is_over()
+            self._end()
 
-    def _has_failed(self, error: OpError) -> None:
+    def _report_failure(self, error: OpError) -> None:
         self._part.failed(self._part.task, error)
         self.step.fail(error)
 
-    def _is_over(self) -> None:
+    def _end(self) -> None:
         self._shared.ended(self.step)
         self._mark_ended()
 
@@ -209,7 +209,7 @@ class RemoteRun(Run):
         request = _CleanupRequest(step_id=self.step.step_id)
         with suppress(OpError):  # do not wait for a task that cannot be reached
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
-            self._shared.is_over_at(self._part)
+            self._shared.remove_part(self._part)
 
     async def _call(self) -> OpError | None:
         """Call RunGraph; returns the part's error."""
@@ -237,7 +237,7 @@ class RemoteRun(Run):
         if response.status_code:
             return error_from(response.status_code, response.status_error_message)
         if response.aioexec_step_is_over:
-            self._shared.is_over_at(self._part)
+            self._shared.remove_part(self._part)
         if self.step.collector is not None:
             self.step.collector.add(response.step_stats)
         return None

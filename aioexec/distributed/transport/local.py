@@ -113,8 +113,8 @@ class _Running:
             self._is_lost = True
             self._task.cancel()
 
-    def was_lost(self) -> bool:
-        """Whether only the server cancelled the task; if so, uncancel it."""
+    def uncancel(self) -> bool:
+        """Take back the server's cancellation of the task, if there is one; returns whether it was the only one."""
         if not self._is_lost:
             return False
         self._is_lost = False
@@ -164,14 +164,14 @@ class LocalChannel(Channel):
             listener.began(running)
             return await handler(request, Call(self._peer, deadline))
         except asyncio.CancelledError:
-            if not running.was_lost():
+            if not running.uncancel():
                 raise
             raise UnavailableError(f"the connection to {self.address} was lost during {method}") from None
         except Exception as error:
             failed = from_exception(error)
             raise error_from(failed.error_code, message_of(failed), failed.payloads) from error
         finally:
-            running.was_lost()  # the handler ended otherwise
+            running.uncancel()  # the handler ended otherwise
             self._under_way.discard(running)
             if listener is not None:
                 listener.ended(running)

@@ -247,7 +247,7 @@ def ignores_bad_indices(context: KernelContext) -> bool:
     return BAD_INDICES_POLICIES[policy]
 
 
-def _is_outside(indices: Array, dims: Sequence[int]) -> Array:
+def _outside(indices: Array, dims: Sequence[int]) -> Array:
     return np.asarray(((indices < 0) | (indices >= np.array(dims, np.int64))).any(-1))
 
 
@@ -257,7 +257,7 @@ def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
     Raises:
         InvalidArgumentError: a coordinate is out of bounds.
     """
-    bad = _is_outside(indices, dims)
+    bad = _outside(indices, dims)
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
         where = f"indices{shown(place)}" if place else "indices"
@@ -279,7 +279,7 @@ def _gather_nd(params: Array, indices: Array, ignores: bool) -> Array:
     rows = params.reshape(prod(params.shape[:depth]), *params.shape[depth:])
     if not ignores:
         return rows[flat_indices(indices, params.shape[:depth])]
-    inside = ~_is_outside(indices, params.shape[:depth])
+    inside = ~_outside(indices, params.shape[:depth])
     empty = b"" if params.dtype == object else np.zeros((), params.dtype)
     result = np.full((*indices.shape[:-1], *params.shape[depth:]), empty, params.dtype)
     result[inside] = rows[flat_indices(indices[inside], params.shape[:depth])]
@@ -362,7 +362,7 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array, ignores: bool) -> 
             f"updates must have shape {shown(wanted)} for these indices, got {shown(updates.shape)}"
         )
     if ignores:
-        inside = ~_is_outside(indices, dims[:depth])
+        inside = ~_outside(indices, dims[:depth])
         indices, updates = indices[inside], updates[inside]
     flat = flat_indices(indices, dims[:depth])
     result = np.zeros((prod(dims[:depth]), *dims[depth:]), updates.dtype)

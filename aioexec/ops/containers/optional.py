@@ -52,14 +52,14 @@ def _scalar(context: ShapeContext) -> None:
     shapes.with_rank(context.inputs[0], 0)
 
 
-def _has_value_shape(context: ShapeContext) -> Sequence[Dims]:
+def _shape_of_has_value(context: ShapeContext) -> Sequence[Dims]:
     _scalar(context)
     return [()]
 
 
 register(
     "OptionalHasValue(optional:variant) -> (has_value:bool)",
-    shape=_has_value_shape,
+    shape=_shape_of_has_value,
     kernel=plain(lambda variant: np.array(optional_in(variant, "OptionalHasValue").components is not None)),
     gradient=undefined_gradient,
 )

@@ -66,12 +66,12 @@ class LooperThread(TaskThread):
         with self._coord.stop_on_exception():
             await settled(self.start_loop())
             due = asyncio.get_running_loop().time()
-            while not await self._is_over(due):
+            while not await self._wait_until_due(due):
                 due += self._timer_interval_secs or 0
                 await settled(self.run_loop())
             await settled(self.stop_loop())
 
-    async def _is_over(self, due: float) -> bool:
+    async def _wait_until_due(self, due: float) -> bool:
         """Wait until the next call is due; returns whether a stop was requested instead."""
         if self._timer_interval_secs is None:
             return await self._coord.wait_for_stop(0)

@@ -202,7 +202,7 @@ class AnsweringConnection(Connection):
                 self._running.pop(number, None)
                 self._fail(number, from_exception(error))
                 return
-            if isinstance(reply, Answer) and self._is_answered(parts, reply):
+            if isinstance(reply, Answer) and self._answer_without_task(parts, reply):
                 return
         task = begin(self._serve(parts, handler, call, reply))
         if number in self._running:
@@ -217,8 +217,8 @@ class AnsweringConnection(Connection):
         described = METHODS[parts.method]
         return payload_with(parts.values(), parts, described.request, described.sent, self._limits)
 
-    def _is_answered(self, parts: Parts, answer: Answer) -> bool:
-        """Whether an answer was handled without a task: its reply was sent, or a callback will send it."""
+    def _answer_without_task(self, parts: Parts, answer: Answer) -> bool:
+        """Send the reply, or register a callback that sends it; False if a task must do so."""
         if answer.came is not None:
             return self._answered(parts.call, answer.came)
         if parts.timeout != math.inf:
@@ -303,7 +303,7 @@ class AnsweringConnection(Connection):
         if self.is_open:
             self._write(frames.failure(call, error.error_code, message_of(error), error.payloads))
 
-    def _is_lost(self, reason: str) -> None:
+    def _on_connection_lost(self, reason: str) -> None:
         if self._greeting is not None:
             self._greeting.cancel()
         running = [each for each in self._running.values() if each is not None]

@@ -190,7 +190,7 @@ class CallingConnection(Connection):
     def _gone(self, reason: str) -> UnavailableError:
         return UnavailableError(f"the connection to {self._peer_name} was lost: {reason}")
 
-    def _is_lost(self, reason: str) -> None:
+    def _on_connection_lost(self, reason: str) -> None:
         waiting: list[Future[None] | _Pending] = [self._welcome, *self._pending.values()]
         self._pending.clear()
         for each in waiting:

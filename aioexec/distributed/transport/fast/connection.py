@@ -231,11 +231,11 @@ class Connection(asyncio.BufferedProtocol):
         self._resumed.give()
         self._emptied.give()
         reason = self._reason or (str(error) if error else "closed by the other side")
-        self._is_lost(reason)
+        self._on_connection_lost(reason)
         if not self.lost.done():
             self.lost.set_result(None)
 
-    def _is_lost(self, reason: str) -> None:
+    def _on_connection_lost(self, reason: str) -> None:
         raise NotImplementedError
 
 

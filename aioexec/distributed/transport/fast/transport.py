@@ -150,12 +150,12 @@ class FastListener:
             self._security.token,
             self._tasks,
             self._answers,
-            self._is_made,
-            self._is_known,
-            self._is_gone,
+            self._on_connection_made,
+            self._on_admitted,
+            self._on_connection_lost,
         )
 
-    def _is_made(self, connection: AnsweringConnection) -> None:
+    def _on_connection_made(self, connection: AnsweringConnection) -> None:
         self._connections.add(connection)
         if self._is_stopped:
             connection.abort()  # during the TLS handshake
@@ -174,10 +174,10 @@ class FastListener:
             return PermissionDeniedError("this listener admits its own user and root only")
         return None
 
-    def _is_known(self, connection: AnsweringConnection) -> None:
+    def _on_admitted(self, connection: AnsweringConnection) -> None:
         self._unknown.pop(connection, None)
 
-    def _is_gone(self, connection: AnsweringConnection) -> None:
+    def _on_connection_lost(self, connection: AnsweringConnection) -> None:
         self._connections.discard(connection)
         self._unknown.pop(connection, None)
         if self._on_peer_gone is not None:

@@ -46,7 +46,7 @@ class GrpcChannel(Channel):
         caller = self._caller(method)
         data = await encoded_request(method, request)
         if self._closed:
-            raise self._was_closed()
+            raise self._closed_error()
         try:
             reply = await self._exchange(caller, data, self._metadata(method), timeout, wait_for_ready)
         except grpc.aio.AioRpcError as failed:
@@ -68,7 +68,7 @@ class GrpcChannel(Channel):
         except asyncio.CancelledError:
             if task.cancelling() > cancelled_before:
                 raise
-            raise self._was_closed() from None
+            raise self._closed_error() from None
         except grpc.aio.AioRpcError:
             if task.cancelling() > cancelled_before:
                 raise asyncio.CancelledError from None  # gRPC drops a cancellation that arrives together with the reply
@@ -90,7 +90,7 @@ class GrpcChannel(Channel):
 
     def _caller(self, method: str) -> Any:
         if self._closed:
-            raise self._was_closed()
+            raise self._closed_error()
         caller = self._callers.get(method)
         if caller is None:
             if self._channel is None:
@@ -98,7 +98,7 @@ class GrpcChannel(Channel):
             caller = self._callers[method] = self._channel.unary_unary(path_of(method))
         return caller
 
-    def _was_closed(self) -> UnavailableError:
+    def _closed_error(self) -> UnavailableError:
         return UnavailableError(f"the channel to {self.address} was closed")
 
     async def close(self) -> None:
