@@ -27,7 +27,7 @@ from aioexec.distributed.client.grpc_session import GrpcSession
 from aioexec.distributed.client.master_client import MasterClient
 from aioexec.distributed.cluster.cluster import ClusterSpec
 from aioexec.distributed.server.server import Server
-from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.liveness import watch_channel
 from aioexec.distributed.transport.memory.network import MemoryNetwork
 from aioexec.distributed.transport.memory.transport import MemoryTransport
 from aioexec.distributed.transport.settings import Liveness
@@ -122,7 +122,7 @@ class InMemoryCluster:
 
     def channel(self, address: str) -> Channel:
         """A channel from the host of the sessions."""
-        return watched(MemoryTransport(self.network, CLIENT).channel(address), self._liveness)
+        return watch_channel(MemoryTransport(self.network, CLIENT).channel(address), self._liveness)
 
     # Servers
 

@@ -24,7 +24,7 @@ from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.fast import frames as frames
 from aioexec.distributed.transport.fast.answering import AnsweringConnection
 from aioexec.distributed.transport.fast.calling import CallingConnection
-from aioexec.distributed.transport.fast.connection import payload_with
+from aioexec.distributed.transport.fast.connection import payload_of
 from aioexec.distributed.transport.fast.events import Failure, Parts
 from aioexec.distributed.transport.fast.frames import Reader
 from aioexec.distributed.transport.fast.outbox import Outbox
@@ -204,7 +204,7 @@ def _read(random: Random) -> str | None:
             count = min(len(buffer), len(view), most)
             buffer[:count] = view[:count]
             view = view[count:]
-            for event in reader.received(count):
+            for event in reader.parse(count):
                 if isinstance(event, Failure):
                     error_from(event.code, event.message, event.payloads)
                 elif isinstance(event, Parts) and event.refused is None:
@@ -222,7 +222,7 @@ def _made(parts: Parts) -> None:
         (described.request, described.sent) if parts.method else (described.response, described.received)
     )
     try:
-        payload_with(parts.values(), parts, kind, field, _LIMITS)
+        payload_of(parts.values(), parts, kind, field, _LIMITS)
     except OpError as error:
         if isinstance(error, DataLossError) and "out of memory" in error.message:
             raise

@@ -26,7 +26,7 @@ from aioexec.devices.cpu import ThreadPoolDevice
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceSet
 from aioexec.devices.threads.workers import Workers
-from aioexec.distributed.worker.partition_graphs import imported
+from aioexec.distributed.worker.partition_graphs import import_partition
 from aioexec.errors import OpError
 from aioexec.formats.protos import GraphDef, MetaGraphDef
 from aioexec.formats.repeated import is_one_repeated
@@ -143,7 +143,7 @@ def _read_extension(message: Any) -> ax.Graph:
 
 def _read_partition(message: Any) -> ax.Graph:
     """As a worker does what a master sends: RegisterGraph."""
-    return imported(message)
+    return import_partition(message)
 
 
 _READERS = (_read_graph, _read_scoped, _read_extension, _read_partition)

@@ -19,7 +19,7 @@ async def awaited(answer: Answer) -> Payload:
 
 
 async def test_one_that_is_there_is_had_without_a_turn_of_the_loop() -> None:
-    coroutine = awaited(Answer(came=PAYLOAD))
+    coroutine = awaited(Answer(reply=PAYLOAD))
 
     with pytest.raises(StopIteration) as had:
         coroutine.send(None)
@@ -29,17 +29,17 @@ async def test_one_that_is_there_is_had_without_a_turn_of_the_loop() -> None:
 
 async def test_an_error_is_raised_in_the_waiter() -> None:
     with pytest.raises(InternalError, match="no luck"):
-        await Answer(came=InternalError("no luck"))
+        await Answer(reply=InternalError("no luck"))
 
 
 async def test_all_waiters_are_notified_at_once() -> None:
     answer = Answer(lambda error: None)
     received: list[Any] = []
-    answer.then(received.append)
-    waiting, over = asyncio.create_task(awaited(answer)), answer.over()
+    answer.add_callback(received.append)
+    waiting, over = asyncio.create_task(awaited(answer)), answer.as_future()
     await all_tasks_blocked()
 
-    answer.give(PAYLOAD)
+    answer.set_reply(PAYLOAD)
 
     assert received == [PAYLOAD]
     assert over.done()
@@ -59,7 +59,7 @@ async def test_a_cancelled_waiter_stops_the_work_and_waits_for_its_end() -> None
 
     assert [type(each) for each in stopped] == [CancelledError] * 2
     assert not waiting.done()
-    answer.give(stopped[0])
+    answer.set_reply(stopped[0])
     with pytest.raises(asyncio.CancelledError):
         await waiting
 
@@ -67,7 +67,7 @@ async def test_a_cancelled_waiter_stops_the_work_and_waits_for_its_end() -> None
 async def test_one_that_is_there_cannot_be_stopped() -> None:
     stopped: list[Any] = []
     answer = Answer(stopped.append)
-    answer.give(PAYLOAD)
+    answer.set_reply(PAYLOAD)
 
     answer.cancel()
 

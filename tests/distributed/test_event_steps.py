@@ -37,8 +37,8 @@ class Begun(begun_steps.Begun):
         self._came: Any = None
         self._callback: Callable[[], object] | None = None
 
-    def comes(self, came: Any) -> None:
-        self.has_ended, self._came = True, came
+    def comes(self, result: Any) -> None:
+        self.has_ended, self._came = True, result
         if self._callback is not None:
             self._callback()
 
@@ -73,14 +73,14 @@ class Rest(ProgramRun):
 
 
 class Replies:
-    """Makes the reply of a step; `came` are its arguments so far."""
+    """Makes the reply of a step; `results` are its arguments so far."""
 
     def __init__(self) -> None:
-        self.came: list[list[Any] | OpError] = []
+        self.results: list[list[Any] | OpError] = []
 
-    def __call__(self, came: list[Any] | OpError) -> Payload | OpError:
-        self.came.append(came)
-        return came if isinstance(came, OpError) else Payload(RunStepResponse(), came)
+    def __call__(self, result: list[Any] | OpError) -> Payload | OpError:
+        self.results.append(result)
+        return result if isinstance(result, OpError) else Payload(RunStepResponse(), result)
 
 
 def began(begun: Begun | Rest) -> tuple[Any, Steps, Replies]:
@@ -95,7 +95,7 @@ async def test_a_step_is_over_in_the_turn_in_which_its_last_value_comes() -> Non
 
     begun.comes([1])
 
-    assert answer.came.tensors == [1]
+    assert answer.reply.tensors == [1]
     assert not steps.life.under_way
 
 
@@ -109,8 +109,8 @@ async def test_whatever_a_kernel_has_raised_is_reported_as_an_error(is_over: boo
     if not is_over:
         begun.comes(SystemExit("enough"))
 
-    assert isinstance(answer.came, UnknownError)
-    assert "enough" in answer.came.message
+    assert isinstance(answer.reply, UnknownError)
+    assert "enough" in answer.reply.message
     assert not steps.life.under_way
 
 
@@ -124,7 +124,7 @@ async def test_the_first_reason_to_end_is_reported() -> None:
     (failure,) = begun.failures
     begun.comes(failure)
 
-    assert replies.came == [reason]
+    assert replies.results == [reason]
 
 
 async def test_large_values_are_finished_in_a_task() -> None:
@@ -132,7 +132,7 @@ async def test_large_values_are_finished_in_a_task() -> None:
     begun.comes([])
     answer, steps, _ = began(begun)
     await all_tasks_blocked()
-    assert answer.came is None
+    assert answer.reply is None
     assert steps.life.under_way
 
     begun.finishing.set_result([2])
@@ -155,8 +155,8 @@ async def test_large_values_that_cannot_be_had_are_an_error_of_the_step_alone(
     begun.finishing.set_exception(error)
     await all_tasks_blocked()
 
-    assert type(answer.came) is expected
-    assert len(replies.came) == 1
+    assert type(answer.reply) is expected
+    assert len(replies.results) == 1
     assert not steps.life.under_way
 
 
@@ -171,22 +171,22 @@ async def test_a_cancellation_is_ignored_while_the_values_of_a_step_are_copied()
     begun.finishing.cancel()  # as when the loop ends
     await all_tasks_blocked()
 
-    assert [type(each) for each in replies.came] == [CancelledError]
+    assert [type(each) for each in replies.results] == [CancelledError]
 
 
 async def test_a_reply_may_end_what_it_is_made_of() -> None:
     begun = Begun()
 
-    def replied(came: list[Any] | OpError) -> Payload | OpError:
+    def make_reply(result: list[Any] | OpError) -> Payload | OpError:
         answer.cancel()
         return Payload(RunStepResponse(), [])
 
-    answer = answer_of(begun, Steps(), replied)
+    answer = answer_of(begun, Steps(), make_reply)
 
     begun.comes([1])
 
     assert not begun.failures
-    assert isinstance(answer.came, Payload)
+    assert isinstance(answer.reply, Payload)
 
 
 # A run of which a task does the rest
@@ -196,13 +196,13 @@ async def test_the_rest_of_a_run_is_done_in_a_task() -> None:
     rest = Rest()
     answer, steps, replies = began(rest)
     await all_tasks_blocked()
-    assert answer.came is None
+    assert answer.reply is None
     assert steps.life.under_way
 
     rest.finishing.set_result([3])
 
     assert (await answer).tensors == [3]
-    assert replies.came == [[3]]
+    assert replies.results == [[3]]
     assert not steps.life.under_way
 
 
@@ -213,7 +213,7 @@ async def test_a_run_that_fails_is_reported_as_an_error() -> None:
     rest.finishing.set_exception(InternalError("no"))
     await all_tasks_blocked()
 
-    assert isinstance(answer.came, InternalError)
+    assert isinstance(answer.reply, InternalError)
     assert not steps.life.under_way
 
 
@@ -228,5 +228,5 @@ async def test_a_run_that_is_to_end_before_its_task_has_begun_ends_in_it_for_the
 
     assert rest.has_begun
     assert rest.finishing.cancelled()
-    assert replies.came == [reason]
+    assert replies.results == [reason]
     assert not steps.life.under_way

@@ -48,7 +48,7 @@ def feed(reader, data, most=1 << 30):
         count = min(len(buffer), len(data) - at, most() if callable(most) else most)
         buffer[:count] = data[at : at + count]
         at += count
-        events += reader.received(count)
+        events += reader.parse(count)
     return events
 
 

@@ -386,7 +386,7 @@ async def answered(pairs, answer):
 
 
 async def test_what_a_handler_has_at_once_is_the_reply(pairs):
-    _, channel, _ = await answered(pairs, Answer(came=Payload(RunStepResponse(), [np.arange(3)])))
+    _, channel, _ = await answered(pairs, Answer(reply=Payload(RunStepResponse(), [np.arange(3)])))
 
     for _ in range(2):
         reply = await channel.call(RUN_STEP, step())
@@ -400,7 +400,7 @@ async def test_an_answer_that_comes_later_is_sent_when_it_comes(pairs):
     await arrived()
     assert not came.done()
 
-    answer.give(Payload(RunStepResponse()))
+    answer.set_reply(Payload(RunStepResponse()))
 
     assert isinstance(await came, Payload)
 
@@ -416,7 +416,7 @@ async def test_a_lost_connection_stops_answers_and_fails_posted_calls(pairs):
 
     assert isinstance(await came, UnavailableError)
     await stopped.wait()
-    answer.give(CancelledError("the call was cancelled"))
+    answer.set_reply(CancelledError("the call was cancelled"))
 
 
 async def test_a_caller_that_waits_no_longer_has_the_answer_stopped(pairs):
@@ -429,7 +429,7 @@ async def test_a_caller_that_waits_no_longer_has_the_answer_stopped(pairs):
     posted.cancel()
 
     await stopped.wait()
-    answer.give(CancelledError("the call was cancelled"))
+    answer.set_reply(CancelledError("the call was cancelled"))
     await arrived()
     assert not came
 
@@ -444,7 +444,7 @@ async def test_a_listener_that_stops_waits_for_answers(pairs):
 
     await stopped.wait()
     assert not stopping.done()
-    answer.give(CancelledError("the call was cancelled"))
+    answer.set_reply(CancelledError("the call was cancelled"))
 
     await stopping
 
@@ -455,13 +455,13 @@ async def test_a_posted_call_passes_unreadable_replies_to_the_callback_as_errors
         raise RuntimeError("an unforeseen error")
 
     texts = np.array([b"text" * 20] * count, object)
-    _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
+    _, channel, arrived = await answered(pairs, Answer(reply=Payload(RunStepResponse(), [texts])))
     came, failed = [asyncio.get_running_loop().create_future() for _ in range(2)]
     channel.post(RUN_STEP, step(), came.set_result)
     np.testing.assert_array_equal((await came).tensors[0], texts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(calling, "payload_with", damaged)
+        patch.setattr(calling, "payload_of", damaged)
         channel.post(RUN_STEP, step(), failed.set_result)
         error = await failed
 
@@ -482,7 +482,7 @@ async def test_a_cancelled_posted_call_drops_the_reply_that_is_being_read(pairs,
 
     monkeypatch.setattr(Parts, "values", slowly)
     texts = np.array([b"text" * 20] * 5000, object)
-    _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
+    _, channel, arrived = await answered(pairs, Answer(reply=Payload(RunStepResponse(), [texts])))
     came: list[object] = []
     last = loop.create_future()
     posted = channel.post(RUN_STEP, step(), came.append)

@@ -15,7 +15,7 @@ import pytest
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.fast import frames as frames
 from aioexec.distributed.transport.fast.tensors import Written, write
-from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.liveness import watch_channel
 from aioexec.distributed.transport.local import local_channel, serve_locally
 from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
 from aioexec.distributed.transport.memory.transport import MemoryChannel, MemoryTransport
@@ -201,7 +201,7 @@ async def test_the_first_notification_of_a_call_is_sent_at_once(count: int):
         def notifies(request: Payload, call: Call) -> Answer:
             for number in range(count):
                 sender.notify(payload(number))
-            return Answer(came=Payload(RunStepResponse()))
+            return Answer(reply=Payload(RunStepResponse()))
 
         connection._handlers = {RUN_STEP: notifies}
         written = connection._transport = Noting(connection._transport)
@@ -362,7 +362,7 @@ async def test_following_what_is_not_served_is_unimplemented(way: Way):
 
 async def test_a_watched_channel_follows_too_without_pings(way: Way):
     sender = Sender()
-    channel = watched(await way.serve(sender), Liveness(interval=0.01, timeout=0.01))
+    channel = watch_channel(await way.serve(sender), Liveness(interval=0.01, timeout=0.01))
     follower = Follower(channel)
     await sender.started.wait()
 

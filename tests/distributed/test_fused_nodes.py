@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.distributed.worker.fused_nodes import expanded
-from aioexec.distributed.worker.partition_graphs import imported
+from aioexec.distributed.worker.partition_graphs import import_partition
 from aioexec.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from aioexec.formats.protos import AttrValue, DataType, GraphDef
 
@@ -119,4 +119,4 @@ def test_a_function_whose_name_is_no_text_is_not_found():
     node.attr["op_names"].list.s.append(b"\xff")
 
     with pytest.raises(NotFoundError, match=r"not registered '\\\\xff'"):
-        imported(source)
+        import_partition(source)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.liveness import watch_channel
 from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
 from aioexec.distributed.transport.memory.transport import MemoryTransport
 from aioexec.distributed.transport.settings import Liveness
@@ -46,7 +46,7 @@ class Peer:
         return Payload(GetStatusResponse())
 
     def channel(self, liveness: Liveness | None = None) -> Channel:
-        return watched(MemoryTransport(self.network, "client").channel(ADDRESS), liveness or Liveness())
+        return watch_channel(MemoryTransport(self.network, "client").channel(ADDRESS), liveness or Liveness())
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ async def test_a_lost_ping_is_silence(peer: Peer, channel: Channel, virtual_cloc
 async def test_an_error_is_an_answer(peer: Peer) -> None:
     bare = MemoryTransport(peer.network, "bare").listener("bare:1", {RUN: peer._run})
     await bare.start()
-    channel = watched(MemoryTransport(peer.network, "client").channel("bare:1"), Liveness())
+    channel = watch_channel(MemoryTransport(peer.network, "client").channel("bare:1"), Liveness())
     peer.seconds = 60
 
     await channel.call(RUN, STEP)

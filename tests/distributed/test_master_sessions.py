@@ -398,7 +398,7 @@ async def test_abandoned_sessions_are_collected(virtual_clock):
     table.find("busy", "b").steps.under_way.add(1)
 
     await asyncio.sleep(1)
-    table.peer_gone("b")
+    table.on_peer_gone("b")
     table.find("adopted", "c")
     await asyncio.sleep(11)
     assert collected == ["orphan"]

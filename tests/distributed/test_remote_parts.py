@@ -60,7 +60,7 @@ async def test_without_a_root_the_derived_error_ends_the_step(engine):
 
     first.fail(errors[0])
     second.fail(errors[1])
-    shared(first).ended(first)  # no part is left that could report the root
+    shared(first).on_part_ended(first)  # no part is left that could report the root
     assert first.error is errors[0]
     await asyncio.sleep(ROOT_ERROR_TIMEOUT / 2)
     assert second.error is None
@@ -73,9 +73,9 @@ async def test_of_several_derived_errors_the_first_is_reported(engine):
 
     for error in errors:
         step.fail(error)
-        shared(step).ended(step)
+        shared(step).on_part_ended(step)
     assert step.error is None
-    shared(step).ended(step)
+    shared(step).on_part_ended(step)
 
     assert step.error is errors[0]
 

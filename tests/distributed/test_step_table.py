@@ -48,12 +48,12 @@ class Users:
 
     def begin(self, step_id: int) -> None:
         for entry in self._mine(step_id):
-            entry.begin("session", ignore)
+            entry.begin_run("session", ignore)
             self.running.append(entry)
 
     def over(self, step_id: int) -> None:
         if self.running:
-            self.running.pop().over()
+            self.running.pop().end_run()
 
     def leave(self, step_id: int) -> None:
         for entry in self._mine(step_id):
@@ -67,7 +67,7 @@ class Users:
         assert step_id not in self.table
 
     def end_of(self, step_id: int) -> None:
-        self.table.end_of("session")
+        self.table.end_steps_of("session")
         assert all(entry.rendezvous.error is not None for entry in self.running)
 
     def _mine(self, step_id: int) -> list[StepEntry]:
@@ -99,7 +99,7 @@ def test_whatever_happens_the_table_is_sound_and_empties_in_the_end(events):
 async def test_a_step_is_the_same_for_all_until_it_ends_and_another_one_then():
     table = new_table()
     first = table.enter(1)
-    first.begin("session", ignore)
+    first.begin_run("session", ignore)
 
     assert table.enter(1) is first
     assert table.rendezvous(1) is first.rendezvous
@@ -114,26 +114,26 @@ async def test_ending_a_step_stops_its_executions_and_waits_for_their_end():
     table = new_table()
     reported: list[OpError] = []
     step = table.enter(1)
-    step.begin("session", reported.append)
+    step.begin_run("session", reported.append)
 
-    ending = asyncio.create_task(table.end_quietly(1))
+    ending = asyncio.create_task(table.end_and_wait(1))
     await asyncio.sleep(0)
     assert isinstance(reported[0], AbortedError)
     assert not ending.done()
 
-    step.over()
+    step.end_run()
     table.leave(step)
     await ending
-    await table.end_quietly(1)  # again: nothing is left
+    await table.end_and_wait(1)  # again: nothing is left
 
 
 async def test_an_idle_step_is_dropped_after_a_time(virtual_clock):
     table = new_table()
     busy, idle = table.enter(1), table.enter(2)
     for each in (busy, idle):
-        each.begin("session", ignore)
+        each.begin_run("session", ignore)
     table.rendezvous(3)
-    idle.over()
+    idle.end_run()
     table.leave(idle)
 
     await asyncio.sleep(2.5 * IDLE)
@@ -158,8 +158,8 @@ async def test_a_step_that_has_only_requests_is_forgotten_with_the_last_one():
 async def test_there_is_room_for_a_bounded_number_of_steps():
     table = new_table(most_steps=2)
     done = table.enter(1)
-    done.begin("session", ignore)
-    done.over()
+    done.begin_run("session", ignore)
+    done.end_run()
     table.leave(done)
     table.enter(2)
 

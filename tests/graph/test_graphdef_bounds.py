@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.worker.partition_graphs import imported
+from aioexec.distributed.worker.partition_graphs import import_partition
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import AttrValue, GraphDef
 from aioexec.graph.graph import Graph
@@ -38,7 +38,7 @@ def _extended(source: GraphDef) -> None:
 
 def _registered(source: GraphDef) -> None:
     """As a worker does what masters send."""
-    imported(source)
+    import_partition(source)
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ class GrpcSessionFactory(SessionFactory):
         """Whether the target begins with "grpc://".
 
         Raises:
-            InvalidArgumentError: it does, but has no address.
+            InvalidArgumentError: the target begins with it, but has no address.
         """
         return options.target.startswith(SCHEME) and bool(address_of(options.target))
 
@@ -61,7 +61,7 @@ def address_of(target: str) -> str:
     """The "host:port" of a target.
 
     Raises:
-        InvalidArgumentError: it has none.
+        InvalidArgumentError: the target has no address.
     """
     address = target.removeprefix(SCHEME)
     host, _, port = address.rpartition(":")

@@ -142,7 +142,7 @@ class GrpcSession(SessionRuntime):
         reply = await self._master.call("ExtendSession", message, (), self._deadline())
         self._graph_version = reply.message.new_graph_version
 
-    async def _ready(self, *, with_graph: bool = True) -> None:
+    async def _wait_until_ready(self, *, with_graph: bool = True) -> None:
         """Wait until the server has the session and, with `with_graph`, all nodes that exist now."""
         while not self._handle or (
             with_graph and self._graph is not None and self._graph.version != self._sent
@@ -151,7 +151,7 @@ class GrpcSession(SessionRuntime):
                 raise InvalidArgumentError("Session was not created with a graph before Run()!")
             if self._update is None:
                 self._update = asyncio.ensure_future(self._send_update(with_graph))
-                self._update.add_done_callback(self._update_done)
+                self._update.add_done_callback(self._on_update_done)
             await asyncio.shield(self._update)
 
     async def _send_update(self, with_graph: bool) -> None:
@@ -161,21 +161,21 @@ class GrpcSession(SessionRuntime):
             return
         make = self._extension if self._handle else self._creation
 
-        def exported() -> Any:
+        def export() -> Any:
             return make(graph.as_graph_def(from_version=sent))
 
         if graph.version - sent > _MANY_NODES:
-            message = await in_thread(exported)
+            message = await in_thread(export)
         else:
             budget = budget_of(asyncio.get_running_loop())
             await budget.turn()  # many sessions may be created at once
             began = perf_counter_ns()
-            message = exported()
+            message = export()
             budget.charge(began, perf_counter_ns())
         await (self._extend(message) if self._handle else self._create(message))
         self._sent = sent + len(message.graph_def.node)
 
-    def _update_done(self, task: asyncio.Task[None]) -> None:
+    def _on_update_done(self, task: asyncio.Task[None]) -> None:
         self._update = None
         if not task.cancelled():
             task.exception()  # retrieved, because all waiters may have been cancelled
@@ -189,7 +189,7 @@ class GrpcSession(SessionRuntime):
 
     async def executor(self, signature: Signature) -> StepRequest:
         """The request for a signature, once the server has its nodes."""
-        await self._ready()
+        await self._wait_until_ready()
         return StepRequest.of_signature(self._handle, signature)
 
     async def run_step(
@@ -200,16 +200,16 @@ class GrpcSession(SessionRuntime):
         if executor.is_local:
             return executor.echoed(feeds)
         message = executor.message(self._master.new_request_id(), options, self._timeout_in_ms(options))
-        return await self._stepped(executor, message, feeds, metadata, scope)
+        return await self._send_step(executor, message, feeds, metadata, scope)
 
-    async def _stepped(
+    async def _send_step(
         self, request: StepRequest, message: Any, feeds: Sequence[Any], metadata: Any, scope: StepScope
     ) -> list[Any]:
         """Send the request of a step and wait for its results."""
         began = perf_counter_ns()
         try:
             reply = await self._master.call(
-                "RunStep", message, request.placed(message, feeds), scope.deadline
+                "RunStep", message, request.place_tensors(message, feeds), scope.deadline
             )
             code = reply.message.status_code
             if code:
@@ -238,14 +238,14 @@ class GrpcSession(SessionRuntime):
         with self.scope_of(step_options) as scope:
             turn = await self.steps.turn()
             try:
-                await self._ready()
+                await self._wait_until_ready()
                 request = self._request(
                     [name for name, _ in feeds], [canonical(name) for name in output_names], target_names
                 )
-                values = await request.converted(feeds, self.convert)
+                values = await request.convert(feeds, self.convert)
                 number = self._master.new_request_id()
                 message = request.step.message(number, step_options, self._timeout_in_ms(step_options))
-                return await self._stepped(request.step, message, values, metadata, scope)
+                return await self._send_step(request.step, message, values, metadata, scope)
             finally:
                 self.steps.leave(turn)
 
@@ -264,7 +264,7 @@ class GrpcSession(SessionRuntime):
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
     ) -> str:
         with self.scope_of(DEFAULT) as scope:
-            await self._ready()
+            await self._wait_until_ready()
             message = PartialRunSetupRequest(
                 session_handle=self._handle,
                 feed=map(canonical, feed_names),
@@ -272,7 +272,7 @@ class GrpcSession(SessionRuntime):
                 target=target_names,
                 request_id=self._master.new_request_id(),
             )
-            reply = await self._asked("PartialRunSetup", message, scope)
+            reply = await self._call("PartialRunSetup", message, scope)
         handle: str = reply.message.partial_run_handle
         return handle
 
@@ -284,12 +284,12 @@ class GrpcSession(SessionRuntime):
             tensors = [name for name in output_names if ":" in name]
             targets = [name for name in output_names if ":" not in name]
             request = self._request([name for name, _ in feeds], tensors, targets)
-            values = await request.converted(feeds, self.convert)
+            values = await request.convert(feeds, self.convert)
             message = request.step.message(
                 self._master.new_request_id(), DEFAULT, self._timeout_in_ms(DEFAULT)
             )
             message.partial_run_handle = handle
-            outputs = await self._stepped(request.step, message, values, None, scope)
+            outputs = await self._send_step(request.step, message, values, None, scope)
         by_name = dict(zip(tensors, outputs, strict=True))
         return [by_name.get(name) for name in output_names]
 
@@ -299,7 +299,7 @@ class GrpcSession(SessionRuntime):
         """Prepare the step that a CallableOptions proto describes.
 
         Raises:
-            UnimplementedError: it names devices, or connects tensors; TensorFlow's servers ignore both silently.
+            UnimplementedError: the options name devices, or connect tensors; TensorFlow's servers ignore both silently.
             OpError: the server cannot prepare the step.
         """
         step_options = StepOptions.from_proto(options.run_options)
@@ -307,14 +307,14 @@ class GrpcSession(SessionRuntime):
             if getattr(options, field):
                 raise UnimplementedError(f"CallableOptions.{field} is not supported by sessions on a server")
         with self.scope_of(step_options) as scope:
-            await self._ready()
+            await self._wait_until_ready()
             message = MakeCallableRequest(
                 session_handle=self._handle, options=options, request_id=self._master.new_request_id()
             )
             fetches = [canonical(name) for name in options.fetch]
             message.options.feed[:] = map(canonical, options.feed)
             message.options.fetch[:] = dict.fromkeys(fetches)  # TensorFlow's servers drop a repeated fetch
-            reply = await self._asked("MakeCallable", message, scope)
+            reply = await self._call("MakeCallable", message, scope)
         handle: int = reply.message.handle
         self._callables[handle] = PreparedStep(self._graph, list(options.feed), fetches, step_options)
         return handle
@@ -326,15 +326,15 @@ class GrpcSession(SessionRuntime):
             InvalidArgumentError: no step has this handle; or a wrong number of values, which would crash a TensorFlow server.
         """
         check_metadata(metadata)
-        step = self._prepared(handle)
+        step = self._find_prepared(handle)
         with self.scope_of(step.options) as scope:
             turn = await self.steps.turn()
             try:
-                values = await step.converted(feeds, self.convert)
+                values = await step.convert(feeds, self.convert)
                 message = RunCallableRequest(
                     session_handle=self._handle, handle=handle, request_id=self._master.new_request_id()
                 )
-                reply = await self._asked("RunCallable", message, scope, values)
+                reply = await self._call("RunCallable", message, scope, values)
             finally:
                 self.steps.leave(turn)
         if metadata is not None:
@@ -342,19 +342,19 @@ class GrpcSession(SessionRuntime):
         return step.results(reply.tensors)
 
     async def release_callable(self, handle: int) -> None:
-        self._prepared(handle)
+        self._find_prepared(handle)
         del self._callables[handle]
         with self.scope_of(DEFAULT) as scope:
             message = ReleaseCallableRequest(session_handle=self._handle, handle=handle)
-            await self._asked("ReleaseCallable", message, scope)
+            await self._call("ReleaseCallable", message, scope)
 
-    def _prepared(self, handle: int) -> PreparedStep:
+    def _find_prepared(self, handle: int) -> PreparedStep:
         step = self._callables.get(handle)
         if step is None:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
         return step
 
-    async def _asked(self, name: str, message: Any, scope: StepScope, tensors: Sequence[Any] = ()) -> Payload:
+    async def _call(self, name: str, message: Any, scope: StepScope, tensors: Sequence[Any] = ()) -> Payload:
         try:
             return await self._master.call(name, message, tensors, scope.deadline)
         except OpError as error:
@@ -375,8 +375,8 @@ class GrpcSession(SessionRuntime):
 
     async def list_devices(self) -> list[DeviceAttributes]:
         with self.scope_of(DEFAULT) as scope:
-            await self._ready(with_graph=False)
-            reply = await self._asked("ListDevices", ListDevicesRequest(session_handle=self._handle), scope)
+            await self._wait_until_ready(with_graph=False)
+            reply = await self._call("ListDevices", ListDevicesRequest(session_handle=self._handle), scope)
         found = (*reply.message.local_device, *reply.message.remote_device)
         return [DeviceAttributes.from_proto(each) for each in found]
 
@@ -402,11 +402,11 @@ class GrpcSession(SessionRuntime):
         handle, self._handle = self._handle, ""
         try:
             if handle:
-                await self._close_there(CloseSessionRequest(session_handle=handle))
+                await self._close_on_server(CloseSessionRequest(session_handle=handle))
         finally:
             await self._master.channel.close()
 
-    async def _close_there(self, message: CloseSessionRequest) -> None:
+    async def _close_on_server(self, message: CloseSessionRequest) -> None:
         timeout = self.options.operation_timeout_in_ms / 1000
         seconds = timeout if timeout > 0 else CLOSE_SECONDS
         try:

@@ -45,7 +45,7 @@ class MasterClient:
 
         Raises:
             OpError: of the master.
-            UnavailableError: it cannot be reached, or the connection was lost.
+            UnavailableError: the server cannot be reached, or the connection was lost.
             DeadlineExceededError: no reply in time.
         """
         method, request = f"MasterService/{name}", Payload(message, tensors)

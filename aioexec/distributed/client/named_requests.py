@@ -26,7 +26,7 @@ class NamedFeeds:
         tensors = [tensor_named(graph, name) for name in names]
         self.converters = [None if tensor is None else FeedConverter(tensor) for tensor in tensors]
 
-    async def converted(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
+    async def convert(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
         pairs = list(zip(self.converters, values, strict=True))
         known = [(converter, value) for converter, value in pairs if converter is not None]
         done = iter(await converted([each for each, _ in known], [value for _, value in known], elsewhere))
@@ -52,9 +52,9 @@ class NamedRequest:
         self.step = StepRequest(session_handle, names, outputs, targets, known)
         self._feeds = NamedFeeds(graph, names)
 
-    async def converted(self, feeds: Sequence[tuple[str, Any]], elsewhere: Elsewhere) -> list[Any]:
+    async def convert(self, feeds: Sequence[tuple[str, Any]], elsewhere: Elsewhere) -> list[Any]:
         """The values of the feeds as arrays."""
-        return await self._feeds.converted([value for _, value in feeds], elsewhere)
+        return await self._feeds.convert([value for _, value in feeds], elsewhere)
 
 
 class PreparedStep:
@@ -70,7 +70,7 @@ class PreparedStep:
         once = list(dict.fromkeys(fetches))
         self._places = [once.index(name) for name in fetches]
 
-    async def converted(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
+    async def convert(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
         """The values of the feeds as arrays.
 
         Raises:
@@ -79,7 +79,7 @@ class PreparedStep:
         expected = len(self._feeds.converters)
         if len(values) != expected:
             raise InvalidArgumentError(f"Expected {expected} feed tensors, but got {len(values)}")
-        return await self._feeds.converted(values, elsewhere)
+        return await self._feeds.convert(values, elsewhere)
 
     def results(self, tensors: Sequence[Any]) -> list[Any]:
         """The values in the order of the fetches.

@@ -101,7 +101,7 @@ class StepRequest:
             message.options.timeout_in_ms = timeout_in_ms
         return message
 
-    def placed(self, message: RunStepRequest, feeds: Sequence[Any]) -> Sequence[Any]:
+    def place_tensors(self, message: RunStepRequest, feeds: Sequence[Any]) -> Sequence[Any]:
         """The tensors to send beside a message; those sent as protos are put into the message."""
         if not self._protos:
             return feeds

@@ -29,7 +29,7 @@ class ClusterSpec:
                 ClusterDef; or another ClusterSpec.
 
         Raises:
-            GraphTypeError: it is none of these.
+            GraphTypeError: the argument is none of these.
             GraphValueError: an invalid task index.
         """
         if isinstance(cluster, ClusterSpec):

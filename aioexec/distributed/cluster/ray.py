@@ -100,10 +100,10 @@ class _Task:
             secret.write_text(token, encoding="ascii")
             os.environ["TF_CONFIG"] = json.dumps(config)
             os.environ[TOKEN_VARIABLE] = str(secret)
-            return asyncio.run(_awaited(program, arguments))
+            return asyncio.run(_await_program(program, arguments))
 
 
-async def _awaited(program: Program, arguments: tuple[Any, ...]) -> Any:
+async def _await_program(program: Program, arguments: tuple[Any, ...]) -> Any:
     return await program(*arguments)
 
 
@@ -237,7 +237,7 @@ class RayCluster:
         keys = list(self._actors)
         addresses = await asyncio.gather(*(self._actors[key].new_address.remote() for key in keys))
         spec = self._spec(dict(zip(keys, addresses, strict=True)))
-        running = {asyncio.ensure_future(self._begun(key, spec, program, arguments)): key for key in keys}
+        running = {asyncio.ensure_future(self._run_task(key, spec, program, arguments)): key for key in keys}
         results: dict[tuple[str, int], Any] = {}
         try:
             while any(key[0] in waited for key in running.values()):
@@ -258,7 +258,7 @@ class RayCluster:
             {job: [addresses[job, index] for index in range(count)] for job, count in self._jobs.items()}
         )
 
-    async def _begun(
+    async def _run_task(
         self, key: tuple[str, int], spec: ClusterSpec, program: Program, arguments: tuple[Any, ...]
     ) -> Any:
         job, index = key

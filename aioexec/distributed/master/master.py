@@ -18,10 +18,10 @@ from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import BorrowedDevices
 from aioexec.distributed.cluster.cluster import task_name
 from aioexec.distributed.master.graph_syntax import check_syntax
-from aioexec.distributed.master.master_session import MasterSession, devices_at
+from aioexec.distributed.master.master_session import MasterSession, get_devices
 from aioexec.distributed.master.session_table import SessionTable
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.gathering import gathered
+from aioexec.distributed.transport.gathering import gather
 from aioexec.distributed.transport.methods import METHODS
 from aioexec.distributed.transport.request_ids import RecentRequestIds
 from aioexec.distributed.transport.settings import Collection
@@ -96,17 +96,17 @@ class Master:
         return len(self._sessions)
 
     async def close(self, grace: float | None = 0.0) -> None:
-        """Close every session, even if this is cancelled. `grace` also bounds closes under way."""
+        """Close every session, even if the calling task is cancelled. `grace` also bounds closes under way."""
         hurried = list(self._ends)
         for session in self._sessions.pop_all():
             self._end(session, grace)
-        await gathered(session.close(grace) for session in hurried)
+        await gather(session.close(grace) for session in hurried)
         if self._ends:
             await asyncio.wait(self._ends.values())
 
-    def peer_gone(self, peer: str) -> None:
+    def on_peer_gone(self, peer: str) -> None:
         """Callback of the transport: a client's connection has ended."""
-        self._sessions.peer_gone(peer)
+        self._sessions.on_peer_gone(peer)
 
     def _collect(self, session: MasterSession) -> None:
         self._end(session, 0.0)
@@ -117,7 +117,7 @@ class Master:
 
     # Sessions
 
-    def _session(self, handle: str, call: Call) -> MasterSession:
+    def _find_session(self, handle: str, call: Call) -> MasterSession:
         session = self._sessions.find(handle, call.peer)
         if session is None:
             raise AbortedError(f"Session {handle} is not found.")
@@ -139,7 +139,7 @@ class Master:
         session = MasterSession(options, devices, self._worker, peers, tasks, self._bits, self._undeleted)
         try:
             await session.open()
-            await self._checked(session, message.graph_def)
+            await self._check_graph(session, message.graph_def)
             await session.create(message.graph_def)
         except BaseException:
             await session.close(0)
@@ -148,7 +148,7 @@ class Master:
         return _reply("MasterService/CreateSession", session_handle=session.session_handle)
 
     @staticmethod
-    async def _checked(session: MasterSession, graph_def: Any) -> None:
+    async def _check_graph(session: MasterSession, graph_def: Any) -> None:
         if len(graph_def.node) < FEW_NODES:
             check_syntax(graph_def)
         else:
@@ -158,7 +158,7 @@ class Master:
         """The cluster of a session: the server's, or that of the client's ServerDef, in which this task may have another name.
 
         Raises:
-            InvalidArgumentError: this task is not in it, or under the same name.
+            InvalidArgumentError: this task is not in the cluster, or under the same name.
         """
         if not cluster.job:
             return Peers(self.task, self._workers, None)
@@ -179,13 +179,13 @@ class Master:
 
     async def _extend_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        session = self._session(message.session_handle, call)
+        session = self._find_session(message.session_handle, call)
         async with session.extending:
             if message.current_graph_version != session.graph_version:
                 raise AbortedError(
                     f"Current version is {session.graph_version} but caller expected {message.current_graph_version}."
                 )
-            await self._checked(session, message.graph_def)
+            await self._check_graph(session, message.graph_def)
             await session.extend(message.graph_def)
             session.graph_version += 1
         return _reply("MasterService/ExtendSession", new_graph_version=session.graph_version)
@@ -206,7 +206,7 @@ class Master:
         elif handle:
             raise InvalidArgumentError(f"Session {handle} is not found. Possibly, this master has restarted.")
         else:
-            devices = await self._all_devices()
+            devices = await self._list_all_devices()
         task = self.task if session is None else session.task
         local = {each.name for each in devices if each.name.startswith(f"{task}/")}
         return _reply(
@@ -215,21 +215,21 @@ class Master:
             remote_device=[each.to_proto() for each in devices if each.name not in local],
         )
 
-    async def _all_devices(self) -> list[DeviceAttributes]:
+    async def _list_all_devices(self) -> list[DeviceAttributes]:
         """The devices of all tasks, this one's first; waits for tasks that are not reachable yet."""
         others = [
-            devices_at(self._workers.channel(task), wait_for_ready=True)
+            get_devices(self._workers.channel(task), wait_for_ready=True)
             for task in self._workers.tasks
             if task != self.task
         ]
-        return [*self._worker.devices.list_device_attributes(), *chain.from_iterable(await gathered(others))]
+        return [*self._worker.devices.list_device_attributes(), *chain.from_iterable(await gather(others))]
 
     async def _reset(self, request: Payload, call: Call) -> Payload:
         containers = list(request.message.container)
-        await gathered(session.close(0) for session in self._sessions.pop_all())
+        await gather(session.close(0) for session in self._sessions.pop_all())
         self._worker.devices.clear_containers(containers)
         tasks = _filtered(self._workers.tasks, list(request.message.device_filters))
-        await gathered(self._clean_all(task, containers) for task in tasks if task != self.task)
+        await gather(self._clean_all(task, containers) for task in tasks if task != self.task)
         return _reply("MasterService/Reset")
 
     async def _clean_all(self, task: str, containers: Sequence[str]) -> None:
@@ -244,7 +244,7 @@ class Master:
         feeds, fetches = tuple([each.name for each in message.feed]), tuple(message.fetch)
         try:
             self._requests.check(message.request_id, "RunStep (Master)")
-            session = self._session(message.session_handle, call)
+            session = self._find_session(message.session_handle, call)
             if len(feeds) != len(request.tensors):
                 raise InvalidArgumentError(
                     f"expected {len(feeds)} tensors of feeds, got {len(request.tensors)}"
@@ -252,17 +252,21 @@ class Master:
             if not message.partial_run_handle and (
                 not message.HasField("options") or message.options == _PLAIN
             ):
-                replied = partial(_step_reply, message)
+                make_reply = partial(_make_step_reply, message)
                 targets = tuple(message.target)
-                answer = session.begin_nowait(feeds, fetches, targets, request.tensors, replied)
+                answer = session.begin_nowait(feeds, fetches, targets, request.tensors, make_reply)
                 if answer is not None:
                     return answer
         except Exception as error:
-            return Answer(came=_failed_step(message, error))
-        return self._ran(session, message, list(zip(feeds, request.tensors, strict=True)), fetches)
+            return Answer(reply=_failed_step(message, error))
+        return self._run_in_task(session, message, list(zip(feeds, request.tensors, strict=True)), fetches)
 
-    async def _ran(
-        self, session: MasterSession, message: Any, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
+    async def _run_in_task(
+        self,
+        session: MasterSession,
+        message: Any,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
     ) -> Payload:
         targets, metadata = (
             tuple(message.target),
@@ -273,17 +277,17 @@ class Master:
                 values = await session.partial_run(message.partial_run_handle, feeds, [*fetches, *targets])
             else:
                 values = await session.run(message.options, feeds, fetches, targets, metadata)
-            came = _step_reply(message, values[: len(fetches)], metadata)
+            result = _make_step_reply(message, values[: len(fetches)], metadata)
         except Exception as error:
-            came = _failed_step(message, error)
-        if isinstance(came, OpError):
-            raise came
-        return came
+            result = _failed_step(message, error)
+        if isinstance(result, OpError):
+            raise result
+        return result
 
     async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "PartialRunSetup (Master)")
-        session = self._session(message.session_handle, call)
+        session = self._find_session(message.session_handle, call)
         if session.is_doubtful:
             await session.mend()
         handle = await session.partial_run_setup(
@@ -294,20 +298,20 @@ class Master:
     async def _make_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "MakeCallable (Master)")
-        handle = await self._session(message.session_handle, call).make_callable(message.options)
+        handle = await self._find_session(message.session_handle, call).make_callable(message.options)
         return _reply("MasterService/MakeCallable", handle=handle)
 
     async def _run_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "RunCallable (Master)")
         reply = METHODS["MasterService/RunCallable"].response()
-        session = self._session(message.session_handle, call)
+        session = self._find_session(message.session_handle, call)
         values = await session.run_callable(message.handle, list(request.tensors), reply.metadata)
         return Payload(reply, [_array(value) for value in values])
 
     async def _release_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        await self._session(message.session_handle, call).release_callable(message.handle)
+        await self._find_session(message.session_handle, call).release_callable(message.handle)
         return _reply("MasterService/ReleaseCallable")
 
 
@@ -317,14 +321,14 @@ def _filtered(tasks: Sequence[str], filters: Sequence[str]) -> list[str]:
     return [task for task in tasks if not filters or any(each.matches(parse(task)) for each in wanted)]
 
 
-def _step_reply(message: Any, came: list[Any] | OpError, metadata: Any = None) -> Payload | OpError:
+def _make_step_reply(message: Any, result: list[Any] | OpError, metadata: Any = None) -> Payload | OpError:
     """The reply to a client's step."""
-    if isinstance(came, OpError):
-        return _failed_step(message, came)
+    if isinstance(result, OpError):
+        return _failed_step(message, result)
     reply = _StepResponse(metadata=metadata)
     for name in message.fetch:
         reply.tensor.add(name=name)
-    return Payload(reply, [_array(value) for value in came])
+    return Payload(reply, [_array(value) for value in result])
 
 
 def _failed_step(message: Any, error: Exception) -> Payload | OpError:

@@ -21,11 +21,11 @@ from aioexec.devices.device_set import DeviceMgr, DeviceSet
 from aioexec.devices.remote import RemoteDevice
 from aioexec.distributed.master.remote_parts import DistributedParts, DistributedStep, RegisteredPart
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.gathering import gathered
+from aioexec.distributed.transport.gathering import gather
 from aioexec.distributed.transport.methods import METHODS
 from aioexec.distributed.transport.status import POSSIBLY_RESTARTED
 from aioexec.distributed.transport.transport import Channel, Payload
-from aioexec.distributed.worker.event_steps import Replied, answer_of
+from aioexec.distributed.worker.event_steps import MakeReply, answer_of
 from aioexec.distributed.worker.worker import Worker
 from aioexec.distributed.worker.worker_session import Peers
 from aioexec.dtypes import as_dtype
@@ -98,12 +98,12 @@ class MasterSession(DirectSession):
 
     async def open(self) -> None:
         """Open a session on every other task, and get its devices; waits for tasks that are not reachable yet."""
-        await gathered(self._open_at(task, wait_for_ready=True) for task in self.tasks)
+        await gather(self._open_at(task, wait_for_ready=True) for task in self.tasks)
         self._use_devices()
 
     async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
         channel = self._peers.workers.channel(task)
-        devices = await devices_at(channel, wait_for_ready=wait_for_ready)
+        devices = await get_devices(channel, wait_for_ready=wait_for_ready)
         self._opened.add(task)
         await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
         self._remote[task] = [RemoteDevice(_renamed(each, task)) for each in devices]
@@ -166,10 +166,10 @@ class MasterSession(DirectSession):
             return await super().new_executor(plan)
         assert self.graph is not None
         graph = self.graph
-        parts = await gathered(self._registered(part, graph) for part in plan.remote)
+        parts = await gather(self._register_part(part, graph) for part in plan.remote)
         return Executor(plan, self.engine, DistributedParts(parts, self._new_step, self._new_request_id))
 
-    async def _registered(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
+    async def _register_part(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
         graph_def = await self.in_planner(partial(_graph_def, part, graph))
         try:
             reply = await self._ask(
@@ -182,11 +182,13 @@ class MasterSession(DirectSession):
                 config_proto=self.options.config,
             )
         except OpError as error:
-            self._failed_at(part.task, error)
+            self._record_failure(part.task, error)
             raise
         self._graphs.setdefault(part.task, []).append(reply.graph_handle)
         channel = self._peers.workers.channel(part.task)
-        return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
+        return RegisteredPart(
+            part.task, channel, self.session_handle, reply.graph_handle, self._record_failure
+        )
 
     # Steps
 
@@ -196,7 +198,7 @@ class MasterSession(DirectSession):
         outputs: tuple[str, ...],
         targets: tuple[str, ...],
         values: Sequence[Any],
-        replied: Replied,
+        make_reply: MakeReply,
     ) -> Answer | None:
         """Begin a known step without special options, synchronously; None if it has to wait."""
         step = self._named.get((feeds, outputs, targets))
@@ -207,10 +209,10 @@ class MasterSession(DirectSession):
             return None
         STEPS.value += 1
         if isinstance(found, list):
-            return Answer(came=replied(step.ordered(found)))
+            return Answer(reply=make_reply(step.ordered(found)))
 
-        def ordered(came: list[Any] | OpError) -> Payload | OpError:
-            return replied(came if isinstance(came, OpError) else step.ordered(came))
+        def ordered(result: list[Any] | OpError) -> Payload | OpError:
+            return make_reply(result if isinstance(result, OpError) else step.ordered(result))
 
         return answer_of(found, self.steps, ordered)
 
@@ -248,7 +250,7 @@ class MasterSession(DirectSession):
         self._cleanups[asking] = None
         asking.add_done_callback(self._cleanups.pop)
 
-    def _failed_at(self, task: str, error: OpError) -> None:
+    def _record_failure(self, task: str, error: OpError) -> None:
         """Mark a task that was lost, or may have been restarted, as doubtful: the next step checks its state first."""
         if isinstance(error, AbortedError) and (
             POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
@@ -282,9 +284,9 @@ class MasterSession(DirectSession):
                 continue
             declared = op.outputs[index].dtype.base_dtype
             if value.dtype != declared.numpy and not value.dtype.hasobject:
-                came = _type_name(value.dtype)
+                given = _type_name(value.dtype)
                 raise InternalError(
-                    f"Output 0 of type {came} does not match declared output type {_type_name(declared.numpy)} "
+                    f"Output 0 of type {given} does not match declared output type {_type_name(declared.numpy)} "
                     f"for node {{{{node _recv_{node}_{index}}}}}"
                 )
 
@@ -309,7 +311,7 @@ class MasterSession(DirectSession):
         if has_lost is None:
             return  # mended by another call meanwhile
         known = {device.attributes for device in self._remote[task]}
-        found = await devices_at(self._peers.workers.channel(task))
+        found = await get_devices(self._peers.workers.channel(task))
         if has_lost or known != {_renamed(each, task) for each in found}:
             await self._open_at(task)
             self._use_devices()
@@ -326,13 +328,13 @@ class MasterSession(DirectSession):
         self, graph: Graph, feeds: tuple[str, ...], outputs: tuple[str, ...], targets: tuple[str, ...]
     ) -> NamedStep:
         if (feeds, outputs, targets) not in self._named:
-            await self._until_extended()
+            await self._wait_until_extended()
         return await super()._step_of(graph, feeds, outputs, targets)
 
     async def partial_run_setup(
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
     ) -> str:
-        await self._until_extended()
+        await self._wait_until_extended()
         return await super().partial_run_setup(feed_names, output_names, target_names)
 
     async def partial_run(
@@ -343,7 +345,7 @@ class MasterSession(DirectSession):
         return await super().partial_run(handle, feeds, output_names)
 
     async def make_callable(self, options: Any) -> int:
-        await self._until_extended()
+        await self._wait_until_extended()
         await self.mend()
         return await super().make_callable(options)
 
@@ -351,7 +353,7 @@ class MasterSession(DirectSession):
         await self.mend()
         return await super().run_callable(handle, feeds, metadata)
 
-    async def _until_extended(self) -> None:
+    async def _wait_until_extended(self) -> None:
         """Wait until no extension is under way: names are never looked up in a partly extended graph."""
         while self.extending.locked():
             async with self.extending:
@@ -391,7 +393,7 @@ class MasterSession(DirectSession):
             raise
 
 
-async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
+async def get_devices(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
     """The devices of a task."""
     reply = await channel.call(
         GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready

@@ -47,7 +47,7 @@ class RegisteredPart:
     channel: Channel
     session_handle: str
     graph_handle: str
-    failed: Callable[[str, OpError], None]
+    on_failure: Callable[[str, OpError], None]
 
 
 class DistributedStep(SharedStep):
@@ -94,7 +94,7 @@ class DistributedStep(SharedStep):
             self._timer = asyncio.get_running_loop().call_later(ROOT_ERROR_TIMEOUT, step.fail, error)
         return True
 
-    def ended(self, step: Step) -> None:
+    def on_part_ended(self, step: Step) -> None:
         """Record that one of the calls is over."""
         self.running -= 1
         if self.running == 0 and self._derived is not None:
@@ -155,7 +155,7 @@ class RemoteRun(Run):
         """Send the RunGraph call, before any local state of the step is made."""
         self._shared.running += 1
         if self.step.deadline is None:
-            self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._answered)
+            self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._on_reply)
         if self._posted is not None:
             self.step.stops.append(self._stop)
             return
@@ -163,9 +163,9 @@ class RemoteRun(Run):
         if not self.has_ended:
             self.step.stops.append(task.cancel)
 
-    def _answered(self, came: Payload | OpError) -> None:
+    def _on_reply(self, reply: Payload | OpError) -> None:
         self._posted = None
-        error = came if isinstance(came, OpError) else self._taken(came.message)
+        error = reply if isinstance(reply, OpError) else self._handle_response(reply.message)
         if error is not None:
             self._report_failure(error)
         self._end()
@@ -178,7 +178,7 @@ class RemoteRun(Run):
 
     async def _end_quietly(self) -> None:
         try:
-            await self._until_quiet()
+            await self._wait_until_quiet()
         finally:
             self._end()
 
@@ -188,24 +188,24 @@ class RemoteRun(Run):
             if error is not None:
                 self._report_failure(error)
         except asyncio.CancelledError:
-            await self._until_quiet()
+            await self._wait_until_quiet()
         except Exception as error:
             self._report_failure(from_exception(error))
         finally:
             self._end()
 
     def _report_failure(self, error: OpError) -> None:
-        self._part.failed(self._part.task, error)
+        self._part.on_failure(self._part.task, error)
         self.step.fail(error)
 
     def _end(self) -> None:
-        self._shared.ended(self.step)
+        self._shared.on_part_ended(self.step)
         self._mark_ended()
 
-    async def _until_quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         """Wait until a failed step has ended on the task, and so on all tasks. The step itself reports the error."""
         if isinstance(self.step.error, OpError):
-            self._part.failed(self._part.task, self.step.error)
+            self._part.on_failure(self._part.task, self.step.error)
         request = _CleanupRequest(step_id=self.step.step_id)
         with suppress(OpError):  # do not wait for a task that cannot be reached
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
@@ -216,7 +216,7 @@ class RemoteRun(Run):
         deadline = self.step.deadline
         timeout = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
         reply = await self._part.channel.call(RUN_GRAPH, self._request(), timeout)
-        return self._taken(reply.message)
+        return self._handle_response(reply.message)
 
     def _request(self) -> Payload:
         step, part = self.step, self._part
@@ -232,7 +232,7 @@ class RemoteRun(Run):
             request.exec_opts.record_timeline = True
         return Payload(request)
 
-    def _taken(self, response: Any) -> OpError | None:
+    def _handle_response(self, response: Any) -> OpError | None:
         """Handle the reply of a part; returns its error."""
         if response.status_code:
             return error_from(response.status_code, response.status_error_message)

@@ -73,7 +73,7 @@ class SessionTable:
         self._watch()
         return [entry.session for entry in entries.values()]
 
-    def peer_gone(self, peer: str) -> None:
+    def on_peer_gone(self, peer: str) -> None:
         """Record that a connection has ended: sessions last used over it become orphans."""
         now = asyncio.get_running_loop().time()
         for entry in self._entries.values():
@@ -93,9 +93,9 @@ class SessionTable:
             self._timer = None
         times = [at for entry in self._entries.values() if (at := self._expiry(entry)) is not None]
         if times:
-            self._timer = asyncio.get_running_loop().call_at(min(times), self._give_up)
+            self._timer = asyncio.get_running_loop().call_at(min(times), self._collect_expired)
 
-    def _give_up(self) -> None:
+    def _collect_expired(self) -> None:
         now = asyncio.get_running_loop().time()
         for handle, entry in list(self._entries.items()):
             at = self._expiry(entry)

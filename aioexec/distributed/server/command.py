@@ -115,14 +115,14 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
         security=security,
     )
     try:
-        await _until_signalled(server)
+        await _wait_until_signalled(server)
         logger.info("ending: steps have %g s", arguments.grace)
     finally:
         await server.stop(arguments.grace)
     logger.info("ended")
 
 
-async def _until_signalled(server: Server) -> None:
+async def _wait_until_signalled(server: Server) -> None:
     """Serve until a signal arrives; the next one ends the process at once."""
     signalled = asyncio.Event()
 

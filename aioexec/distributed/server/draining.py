@@ -37,10 +37,10 @@ class Draining:
         self._quiet = asyncio.Event()
         self._quiet.set()
 
-    def around(self, handlers: Handlers) -> Handlers:
+    def wrap(self, handlers: Handlers) -> Handlers:
         """These handlers, wrapped."""
         return {
-            method: self._guarded(method, handler) if method in BEGINS else handler
+            method: self._guard(method, handler) if method in BEGINS else handler
             for method, handler in handlers.items()
         }
 
@@ -48,40 +48,40 @@ class Draining:
         """Begin draining."""
         self._is_draining = True
 
-    async def until_quiet(self) -> None:
+    async def wait_until_quiet(self) -> None:
         """Wait until no part of another task's step is under way."""
         await self._quiet.wait()
 
-    def _guarded(self, method: str, handler: Handler) -> Handler:
+    def _guard(self, method: str, handler: Handler) -> Handler:
         def begin(request: Payload, call: Call) -> Awaitable[Payload]:
             if self._is_draining and not getattr(request.message, "is_partial", False):
                 raise UnavailableError(f"{self._name} is shutting down")
             reply = handler(request, call)
-            return self._counted(reply) if method == PARTS else reply
+            return self._count_part(reply) if method == PARTS else reply
 
         return begin
 
-    def _counted(self, reply: Awaitable[Payload]) -> Awaitable[Payload]:
-        """Await a reply, counting it as a part of another task's step under way."""
-        if not isinstance(reply, Answer):
-            self._part_begins()
-            return self._awaited(reply)
-        if reply.came is None:
-            self._part_begins()
-            reply.then(lambda _: self._part_ends())
-        return reply
+    def _count_part(self, answer: Awaitable[Payload]) -> Awaitable[Payload]:
+        """Count an answer, until its reply is ready, as a part of another task's step under way."""
+        if not isinstance(answer, Answer):
+            self._on_part_begun()
+            return self._await_part(answer)
+        if answer.reply is None:
+            self._on_part_begun()
+            answer.add_callback(lambda _: self._on_part_ended())
+        return answer
 
-    async def _awaited(self, reply: Awaitable[Payload]) -> Payload:
+    async def _await_part(self, reply: Awaitable[Payload]) -> Payload:
         try:
             return await reply
         finally:
-            self._part_ends()
+            self._on_part_ended()
 
-    def _part_begins(self) -> None:
+    def _on_part_begun(self) -> None:
         self.parts += 1
         self._quiet.clear()
 
-    def _part_ends(self) -> None:
+    def _on_part_ended(self) -> None:
         self.parts -= 1
         if not self.parts:
             self._quiet.set()

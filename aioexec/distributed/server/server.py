@@ -119,18 +119,18 @@ class Server:
     def _listen(self, carrier: Transport, address: str, host: str | None, serves_locally: bool) -> None:
         """Make the listeners: at the port of `address`, on `host` if given, and for clients in this loop."""
         self.draining = Draining(f"{self.task} at {address}")
-        handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
+        handlers = self.draining.wrap({**self.worker.handlers(), **self.master.handlers()})
         own_host, _, port = address.rpartition(":")
         try:
             listen_at = f"{host or own_host}:{port}"
-            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.peer_gone)
+            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.on_peer_gone)
         except BaseException:
             self.devices.dismiss()
             raise
         self.address = f"{own_host}:{self._listener.address.rpartition(':')[2]}"
         self.workers.locate(self.task, self.address)
         self._local_listener = (
-            LocalListener(self.address, handlers, self.master.peer_gone) if serves_locally else None
+            LocalListener(self.address, handlers, self.master.on_peer_gone) if serves_locally else None
         )
 
     @staticmethod
@@ -150,7 +150,7 @@ class Server:
         """Serve from the loop's next iteration on; repeated calls have no effect.
 
         Raises:
-            FailedPreconditionError: it was stopped.
+            FailedPreconditionError: the server was stopped.
         """
         if self._state in (State.DRAINING, State.STOPPED):
             raise FailedPreconditionError(f"{self!r} cannot be started again: make another")
@@ -163,17 +163,17 @@ class Server:
 
     async def _stop_at_loop_end(self) -> None:
         """Stop, and warn if no call of `stop` was under way. The warning comes last: a filter may turn it into an exception."""
-        warning = self._unstopped() if self._state is State.SERVING else None
+        warning = self._unstopped_warning() if self._state is State.SERVING else None
         await self.stop()
         if warning is not None:
             warnings.warn(warning, ResourceWarning, stacklevel=1)
 
     async def serve(self) -> None:
-        """Start, unless started, and wait until it serves.
+        """Start, unless started, and wait until the server serves.
 
         Raises:
-            FailedPreconditionError: it was stopped.
-            UnavailableError: it cannot serve.
+            FailedPreconditionError: the server was stopped.
+            UnavailableError: the server cannot listen.
         """
         self.start()
         assert self._starting is not None
@@ -183,7 +183,7 @@ class Server:
         """Wait until the server is stopped.
 
         Raises:
-            UnavailableError: it could not begin to serve.
+            UnavailableError: the server could not begin to serve.
         """
         if self._starting is not None:
             await asyncio.shield(self._starting)
@@ -203,7 +203,7 @@ class Server:
                 ends.push_async_callback(self.devices.close)
                 ends.push_async_callback(self.workers.close)
                 ends.push_async_callback(self.worker.close)
-                ends.push_async_callback(self._refuse)
+                ends.push_async_callback(self._stop_listeners)
                 ends.push_async_callback(self.master.close, 0.0)
                 await self._drain(grace)
         finally:
@@ -223,9 +223,9 @@ class Server:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self.master.close(grace)
-                await self.draining.until_quiet()
+                await self.draining.wait_until_quiet()
 
-    async def _refuse(self) -> None:
+    async def _stop_listeners(self) -> None:
         """Stop taking calls, and end those under way."""
         async with AsyncExitStack() as ends:
             ends.push_async_callback(self._listener.stop)
@@ -247,9 +247,9 @@ class Server:
 
     def __del__(self) -> None:
         if getattr(self, "_state", State.STOPPED) is not State.STOPPED:
-            warnings.warn(self._unstopped(), ResourceWarning, stacklevel=1)
+            warnings.warn(self._unstopped_warning(), ResourceWarning, stacklevel=1)
 
-    def _unstopped(self) -> str:
+    def _unstopped_warning(self) -> str:
         return f"{self!r}, {self._made_at}, was never stopped: stop it, or use `async with`"
 
 

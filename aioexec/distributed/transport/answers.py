@@ -22,27 +22,27 @@ class Answer(Awaitable[Payload]):
         stop: called with an error to end the work that produces the reply; the reply is then this error, unless the work has
             ended otherwise. None if the reply is ready.
 
-    Changing: `came`, the reply or error, None while pending; `_waiters`, the callbacks for it.
+    Changing: `reply`, the reply or error, None while pending; `_waiters`, the callbacks for it.
     """
 
-    __slots__ = ("_stop", "_waiters", "came")
+    __slots__ = ("_stop", "_waiters", "reply")
 
     def __init__(
-        self, stop: Callable[[OpError], None] | None = None, came: Payload | OpError | None = None
+        self, stop: Callable[[OpError], None] | None = None, reply: Payload | OpError | None = None
     ) -> None:
-        self.came = came
+        self.reply = reply
         self._stop = stop
         self._waiters: list[Answered] = []
 
-    def give(self, came: Payload | OpError) -> None:
+    def set_reply(self, reply: Payload | OpError) -> None:
         """Set the reply, and call the callbacks."""
-        self.came = came
+        self.reply = reply
         self._stop = None
         waiters, self._waiters = self._waiters, []
         for each in waiters:
-            each(came)
+            each(reply)
 
-    def then(self, callback: Answered) -> None:
+    def add_callback(self, callback: Answered) -> None:
         """Register a callback for the reply, which must be pending."""
         self._waiters.append(callback)
 
@@ -51,28 +51,28 @@ class Answer(Awaitable[Payload]):
         if self._stop is not None:
             self._stop(error or CancelledError("the call was cancelled"))
 
-    def over(self) -> asyncio.Future[None]:
+    def as_future(self) -> asyncio.Future[None]:
         """A future that is done when the reply is ready."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self.came is None:
-            self.then(lambda _: None if future.done() else future.set_result(None))
+        if self.reply is None:
+            self.add_callback(lambda _: None if future.done() else future.set_result(None))
         else:
             future.set_result(None)
         return future
 
     def __await__(self) -> Generator[Any, None, Payload]:
         cancelled = None
-        while self.came is None:
+        while self.reply is None:
             try:
-                yield from self.over()
+                yield from self.as_future()
             except asyncio.CancelledError as error:
                 cancelled = error
                 self.cancel()
         if cancelled is not None:
             raise cancelled
-        if isinstance(self.came, OpError):
-            raise self.came
-        return self.came
+        if isinstance(self.reply, OpError):
+            raise self.reply
+        return self.reply
 
 
 class PostedCall:
@@ -91,7 +91,7 @@ class PostedCall:
         """Drop the callback."""
         self._answered = None
 
-    def deliver(self, came: Payload | OpError) -> None:
+    def deliver(self, reply: Payload | OpError) -> None:
         answered, self._answered = self._answered, None
         if answered is not None:
-            answered(came)
+            answered(reply)

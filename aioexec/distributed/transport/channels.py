@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from aioexec.distributed.security.security import Security
-from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.liveness import watch_channel
 from aioexec.distributed.transport.local import local_channel
 from aioexec.distributed.transport.settings import Liveness
 from aioexec.distributed.transport.transport import Channel, Payload, Transport
@@ -48,10 +48,10 @@ class _LateChannel(Channel):
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
-        channel = self._channel or await self._chosen()
+        channel = self._channel or await self._choose()
         return await channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
 
-    async def _chosen(self) -> Channel:
+    async def _choose(self) -> Channel:
         async with self._choosing:
             if self._channel is None:
                 local = local_channel(self.address)
@@ -59,7 +59,7 @@ class _LateChannel(Channel):
                     transport = await in_thread(_transport, _Default.security)
                     if self._is_closed:
                         raise UnavailableError(f"the channel to {self.address} was closed")
-                    self._channel = watched(transport.channel(self.address), Liveness())
+                    self._channel = watch_channel(transport.channel(self.address), Liveness())
                 else:
                     self._channel = local
             return self._channel

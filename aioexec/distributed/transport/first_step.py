@@ -58,16 +58,16 @@ class _Begun(Coroutine[Any, Any, Result]):
     def send(self, value: Any) -> Any:
         if not self._is_ahead:
             return self._coroutine.send(value)
-        return self._caught_up()
+        return self._catch_up()
 
     def throw(self, *error: Any) -> Any:
         if self._is_ahead and self._ended is None:
-            waits_for = self._caught_up()
+            waits_for = self._catch_up()
             # Cancelled before the task has the future it waits for: cancelling that future raises in the coroutine.
             if waits_for is not None and waits_for.cancel():
                 return waits_for
         elif self._is_ahead:
-            return self._caught_up()
+            return self._catch_up()
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class _Begun(Coroutine[Any, Any, Result]):
     def __await__(self) -> Generator[Any, Any, Result]:
         raise NotImplementedError("a task drives this by its steps")
 
-    def _caught_up(self) -> Any:
+    def _catch_up(self) -> Any:
         self._is_ahead = False
         ended, self._ended = self._ended, None
         if ended is not None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-async def gathered(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+async def gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     """The results, in order; if one fails, the others are cancelled and awaited, and its error is raised."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -35,7 +35,7 @@ _LOOKS: Final = 20
 """Pieces of the timeout; between two of them the loop processes received data."""
 
 
-def watched(channel: Channel, liveness: Liveness) -> Channel:
+def watch_channel(channel: Channel, liveness: Liveness) -> Channel:
     """Wrap a channel to fail calls to an unresponsive peer; closing the wrapper closes the channel."""
     return _WatchedChannel(channel, liveness)
 
@@ -62,20 +62,20 @@ class _WatchedChannel(Channel):
             answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
             posted = self.post(method, request, partial(_settle, answer))
             if posted is not None:
-                return await _settled(answer, posted)
+                return await _await_posted(answer, posted)
         awaited = _Awaited(asyncio.timeout(None))
         try:
             async with awaited.silence:
                 self._begin(awaited)
                 return await self._channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
         except TimeoutError:
-            raise self._silent() from None
+            raise self._silent_error() from None
         finally:
             del self._under_way[awaited]
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
         posted = _Posted(answered, self._under_way)
-        call = self._channel.post(method, request, posted.answered)
+        call = self._channel.post(method, request, posted.on_reply)
         if call is None:
             return None
         posted.call = call
@@ -85,9 +85,9 @@ class _WatchedChannel(Channel):
     def _begin(self, call: _Awaited | _Posted) -> None:
         self._under_way[call] = None
         if self._timer is None and self._watching is None:
-            self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._look)
+            self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._begin_watching)
 
-    def _silent(self) -> OpError:
+    def _silent_error(self) -> OpError:
         silent = UnavailableError(f"{self.address} has not answered for {self._liveness.timeout} s")
         return with_payload(silent, SILENT)
 
@@ -106,7 +106,7 @@ class _WatchedChannel(Channel):
         finally:
             await self._channel.close()
 
-    def _look(self) -> None:
+    def _begin_watching(self) -> None:
         """Begin to ping; calls that end within the interval before cost neither a ping nor a task."""
         self._timer = None
         if self._under_way:
@@ -124,19 +124,19 @@ class _WatchedChannel(Channel):
 
     async def _ping(self) -> None:
         """Ping once, and fail all calls if no reply comes."""
-        answer = asyncio.ensure_future(self._ask())
+        answer = asyncio.ensure_future(self._request_status())
         try:
             for _ in range(_LOOKS):
                 await asyncio.wait({answer}, timeout=self._liveness.timeout / _LOOKS)
                 if answer.done() or not self._under_way:
                     return
             for call in list(self._under_way):
-                call.end(self._silent())
+                call.end(self._silent_error())
         finally:
             answer.cancel()
             await asyncio.wait({answer})
 
-    async def _ask(self) -> None:
+    async def _request_status(self) -> None:
         try:
             await self._channel.call(_STATUS, Payload(METHODS[_STATUS].request()))
         except OpError:
@@ -165,9 +165,9 @@ class _Posted:
         self._under_way = under_way
         self.call: Posted | None = None
 
-    def answered(self, came: Payload | OpError) -> None:
+    def on_reply(self, reply: Payload | OpError) -> None:
         self._under_way.pop(self, None)
-        self._answered(came)
+        self._answered(reply)
 
     def cancel(self) -> None:
         self._under_way.pop(self, None)
@@ -179,16 +179,16 @@ class _Posted:
         self._answered(error)
 
 
-def _settle(answer: asyncio.Future[Payload], came: Payload | OpError) -> None:
+def _settle(answer: asyncio.Future[Payload], reply: Payload | OpError) -> None:
     if answer.done():  # cancelled, which the caller is about to see
         return
-    if isinstance(came, Payload):
-        answer.set_result(came)
+    if isinstance(reply, Payload):
+        answer.set_result(reply)
     else:
-        answer.set_exception(came)
+        answer.set_exception(reply)
 
 
-async def _settled(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
+async def _await_posted(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
     try:
         return await answer
     except asyncio.CancelledError:
@@ -204,7 +204,7 @@ class Watched(Transport):
         self._liveness = liveness
 
     def channel(self, address: str) -> Channel:
-        return watched(self._transport.channel(address), self._liveness)
+        return watch_channel(self._transport.channel(address), self._liveness)
 
     def listener(
         self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None

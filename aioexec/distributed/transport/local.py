@@ -77,22 +77,22 @@ class LocalListener(Listener):
         self.refuse()
         try:
             async with asyncio.timeout(grace or 0):
-                await self._until_quiet()
+                await self._wait_until_quiet()
         except TimeoutError:
             for call in list(self._calls):
                 call.cancel_handler()
-            await self._until_quiet()
+            await self._wait_until_quiet()
 
-    async def _until_quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         while self._calls:
             if self._quiet is None:
                 self._quiet = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._quiet)
 
-    def began(self, call: _Running) -> None:
+    def on_call_begun(self, call: _Running) -> None:
         self._calls.add(call)
 
-    def ended(self, call: _Running) -> None:
+    def on_call_ended(self, call: _Running) -> None:
         self._calls.discard(call)
         if not self._calls and self._quiet is not None:
             self._quiet.set_result(None)
@@ -157,11 +157,11 @@ class LocalChannel(Channel):
         self._under_way.add(running)
         listener: LocalListener | None = None
         try:
-            listener = await self._listener(wait_for_ready)
+            listener = await self._find_listener(wait_for_ready)
             handler = listener.handlers.get(method)
             if handler is None:
                 raise UnimplementedError(f"{method} is not served at {self.address}")
-            listener.began(running)
+            listener.on_call_begun(running)
             return await handler(request, Call(self._peer, deadline))
         except asyncio.CancelledError:
             if not running.uncancel():
@@ -174,9 +174,9 @@ class LocalChannel(Channel):
             running.uncancel()  # the handler ended otherwise
             self._under_way.discard(running)
             if listener is not None:
-                listener.ended(running)
+                listener.on_call_ended(running)
 
-    async def _listener(self, wait_for_ready: bool) -> LocalListener:
+    async def _find_listener(self, wait_for_ready: bool) -> LocalListener:
         while not self._is_closed:
             listener = self._places.listeners.get(self.address)
             if listener is not None:
@@ -184,10 +184,10 @@ class LocalChannel(Channel):
                 return listener
             if not wait_for_ready:
                 raise UnavailableError(f"no listener at {self.address}")
-            await self._until_served()
+            await self._wait_until_served()
         raise UnavailableError(f"the channel to {self.address} was closed")
 
-    async def _until_served(self) -> None:
+    async def _wait_until_served(self) -> None:
         waiting = asyncio.get_running_loop().create_future()
         others = self._places.waiting.setdefault(self.address, [])
         others.append(waiting)

@@ -53,25 +53,25 @@ _LONG_SHAPE: Final = 256  # bytes; longer shapes are not cached, since a peer co
 Chunk = bytes | memoryview
 
 
-async def encoded_request(method: str, request: Payload) -> bytes:
+async def encode_request(method: str, request: Payload) -> bytes:
     """Encode a request.
 
     Raises:
         ResourceExhaustedError: more bytes than protobuf supports.
     """
-    return await _encoded(request, METHODS[method].sent, method.endswith(_WITH_GRAPH))
+    return await _encode_payload(request, METHODS[method].sent, method.endswith(_WITH_GRAPH))
 
 
-async def encoded_reply(method: str, reply: Payload) -> bytes:
+async def encode_reply(method: str, reply: Payload) -> bytes:
     """Encode a reply.
 
     Raises:
         ResourceExhaustedError: more bytes than protobuf supports.
     """
-    return await _encoded(reply, METHODS[method].received, False)
+    return await _encode_payload(reply, METHODS[method].received, False)
 
 
-async def decoded_request(method: str, data: bytes, limits: Limits) -> Payload:
+async def decode_request(method: str, data: bytes, limits: Limits) -> Payload:
     """Decode a request; its large tensors are read-only views of the bytes.
 
     Raises:
@@ -88,20 +88,20 @@ async def decoded_request(method: str, data: bytes, limits: Limits) -> Payload:
     return await in_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
 
 
-async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
+async def decode_reply(method: str, data: bytes, limits: Limits) -> Payload:
     """Decode a reply; its tensors are writable.
 
     Raises:
-        InternalError, InvalidArgumentError, ResourceExhaustedError: see `decoded_request`.
+        InternalError, InvalidArgumentError, ResourceExhaustedError: see `decode_request`.
     """
     described = METHODS[method]
     arguments = (data, described.response, described.received, limits, True)
     return await in_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
 
 
-async def _encoded(payload: Payload, field: str, with_graph: bool) -> bytes:
+async def _encode_payload(payload: Payload, field: str, with_graph: bool) -> bytes:
     if with_graph:
-        return await in_thread(_in_pieces, payload.message)
+        return await in_thread(_encode_in_pieces, payload.message)
     if _size(payload.tensors, _OBJECT_BYTES) > INLINE:
         return await in_thread(encode, payload, field)
     return encode(payload, field)
@@ -118,9 +118,9 @@ def _size(tensors: Sequence[Any], object_bytes: int = 0) -> int:
 # Writing
 
 
-def _in_pieces(message: Any) -> bytes:
+def _encode_in_pieces(message: Any) -> bytes:
     pieces = list(written(message))
-    return _joined(message, pieces)
+    return _join(message, pieces)
 
 
 def encode(payload: Payload, field: str) -> bytes:
@@ -135,10 +135,10 @@ def encode(payload: Payload, field: str) -> bytes:
         return content
     _check_size(message, _size(payload.tensors))
     chunks = _chunks(message, field, payload.tensors)
-    return _joined(message, chunks)
+    return _join(message, chunks)
 
 
-def _joined(message: Any, chunks: Sequence[Chunk]) -> bytes:
+def _join(message: Any, chunks: Sequence[Chunk]) -> bytes:
     size = sum(map(len, chunks))
     _check_size(message, size)
     if size <= INLINE:

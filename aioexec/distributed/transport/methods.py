@@ -95,12 +95,12 @@ def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:
     return [each if isinstance(each, TensorProto) else each.tensor for each in found]
 
 
-def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
+def take_out(message: Any, field: str, max_bytes: int) -> list[Any]:
     """Decode the tensors of a message and clear them there; resource handles and variants stay, and yield None.
 
     Raises:
         InvalidArgumentError: a tensor with a wrong size or dtype.
-        ResourceExhaustedError: one of more than `max_bytes`.
+        ResourceExhaustedError: a tensor of more than `max_bytes`.
     """
     tensors: list[Any] = []
     for place in tensor_protos(message, field):

@@ -154,9 +154,9 @@ class NegotiatedChannel(Channel):
             self._stays = True
             return None
         async with self._connecting:
-            return await self._connected(answer.message)
+            return await self._connect_fast(answer.message)
 
-    async def _connected(self, hello: HelloResponse) -> CallingConnection | None:
+    async def _connect_fast(self, hello: HelloResponse) -> CallingConnection | None:
         assert self._host is not None
         if self._connection is not None and self._connection.is_open:
             return self._connection

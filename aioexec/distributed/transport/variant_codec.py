@@ -39,7 +39,7 @@ def variant_to_proto(value: Array) -> TensorProto:
     """A variant tensor as a message.
 
     Raises:
-        InvalidArgumentError: it contains objects other than lists.
+        InvalidArgumentError: the tensor contains objects other than lists.
     """
     proto = TensorProto(dtype=DataType.DT_VARIANT)
     proto.tensor_shape.CopyFrom(shape_to_proto(value.shape))
@@ -57,7 +57,7 @@ def variant_from_proto(proto: TensorProto) -> Array:
     amount of memory.
 
     Raises:
-        InvalidArgumentError: it is inconsistent, or contains objects other than lists.
+        InvalidArgumentError: the message is inconsistent, or contains objects other than lists.
     """
     if proto.dtype != DataType.DT_VARIANT:
         raise InvalidArgumentError(f"expected a variant, got a tensor of dtype number {proto.dtype}")

@@ -13,16 +13,16 @@ from aioexec.errors import CancelledError, OpError, from_exception
 from aioexec.execution.begun import Begun, Pending
 from aioexec.sessions.steps import Steps
 
-Replied = Callable[[list[Any] | OpError], Payload | OpError]
+MakeReply = Callable[[list[Any] | OpError], Payload | OpError]
 """Makes the reply to a step's caller from its values or its error."""
 
 
-def answer_of(begun: Pending, steps: Steps, replied: Replied) -> Answer:
+def answer_of(begun: Pending, steps: Steps, make_reply: MakeReply) -> Answer:
     """The reply of a step of a session that has begun, or will when admitted; it may be ready."""
     if not isinstance(begun, Begun):
-        return _TaskStep(begun, steps, replied).answer
-    came = _result(begun, None)
-    return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
+        return _TaskStep(begun, steps, make_reply).answer
+    result = _result(begun, None)
+    return _EventStep(begun, steps, make_reply).answer if result is None else Answer(reply=make_reply(result))
 
 
 def _result(begun: Begun, reason: OpError | None) -> list[Any] | OpError | None:
@@ -41,12 +41,12 @@ class _StepUnderWay:
     `_error` is the error it was cancelled with, or None; `_finishing` the task that awaits its end and copies large values.
     """
 
-    __slots__ = ("_error", "_finishing", "_replied", "_steps", "answer")
+    __slots__ = ("_error", "_finishing", "_make_reply", "_steps", "answer")
 
-    def __init__(self, steps: Steps, replied: Replied) -> None:
+    def __init__(self, steps: Steps, make_reply: MakeReply) -> None:
         self.answer = Answer(self.cancel)
         self._steps = steps
-        self._replied = replied
+        self._make_reply = make_reply
         self._error: OpError | None = None
         self._finishing: asyncio.Task[None] | None = None
         steps.life.begin(self)
@@ -60,21 +60,21 @@ class _StepUnderWay:
 
     async def _finish(self, begun: Pending) -> None:
         try:
-            came: list[Any] | OpError = await begun.finish()
+            result: list[Any] | OpError = await begun.finish()
         except asyncio.CancelledError:
-            self._give(self._error or CancelledError("the step was cancelled"))
+            self._set_result(self._error or CancelledError("the step was cancelled"))
             raise
         except BaseException as error:
-            came = from_exception(error)
-        self._give(came)
+            result = from_exception(error)
+        self._set_result(result)
 
-    def _give(self, came: list[Any] | OpError) -> None:
+    def _set_result(self, result: list[Any] | OpError) -> None:
         self._steps.ended(self)
         try:
-            reply = self._replied(came)
+            reply = self._make_reply(result)
         except Exception as error:
             reply = from_exception(error)
-        self.answer.give(reply)
+        self.answer.set_reply(reply)
 
 
 class _EventStep(_StepUnderWay):
@@ -82,25 +82,25 @@ class _EventStep(_StepUnderWay):
 
     __slots__ = ("_begun",)
 
-    def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
-        super().__init__(steps, replied)
+    def __init__(self, begun: Begun, steps: Steps, make_reply: MakeReply) -> None:
+        super().__init__(steps, make_reply)
         self._begun = begun
         if begun.has_ended:  # done, but its values are large
-            self._over()
+            self._on_ended()
         else:
-            begun.when_over(self._over)
+            begun.when_over(self._on_ended)
 
     def cancel(self, error: OpError) -> None:
         if self._error is None and not self._begun.has_ended:
             self._error = error
             self._begun.fail(asyncio.CancelledError())
 
-    def _over(self) -> None:
-        came = _result(self._begun, self._error)
-        if came is None:
+    def _on_ended(self) -> None:
+        result = _result(self._begun, self._error)
+        if result is None:
             self._finish_in_task(self._begun)
         else:
-            self._give(came)
+            self._set_result(result)
 
 
 class _TaskStep(_StepUnderWay):
@@ -108,8 +108,8 @@ class _TaskStep(_StepUnderWay):
 
     __slots__ = ()
 
-    def __init__(self, rest: Pending, steps: Steps, replied: Replied) -> None:
-        super().__init__(steps, replied)
+    def __init__(self, rest: Pending, steps: Steps, make_reply: MakeReply) -> None:
+        super().__init__(steps, make_reply)
         self._finish_in_task(rest)
 
     def cancel(self, error: OpError) -> None:

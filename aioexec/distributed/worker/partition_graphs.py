@@ -30,13 +30,13 @@ class PartitionGraph(Graph):
             super()._check_name(name)
 
 
-def imported(graph_def: Any) -> Graph:
+def import_partition(graph_def: Any) -> Graph:
     """A new graph with the nodes of a partition's GraphDef.
 
     Raises:
         UnimplementedError: see `fused_nodes`.
         NotFoundError: an op is not registered.
-        InvalidArgumentError: it is malformed.
+        InvalidArgumentError: the graph is malformed.
     """
     graph = PartitionGraph()
     graph_def = expanded(graph_def)

@@ -163,7 +163,7 @@ class Pushes:
         for step in self._steps.all():
             step.rendezvous.cut_off(follower, error)
 
-    def asked(self, step_id: int, follower: str, peer: str) -> None:
+    def on_request(self, step_id: int, follower: str, peer: str) -> None:
         """A task requests a value over a connection. If it follows over another one, the notifications on that one are lost."""
         known = self.followers.get(follower)
         if known is not None and known.peer != peer and self._steps.has_notified(step_id, follower):
@@ -184,7 +184,7 @@ class Pushes:
         if not self._sources or key.partition("/device:")[0] not in self._sources:
             return False
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._check_missing)
         return True
 
     def follow(self, key: str, channel: Channel) -> None:
@@ -207,16 +207,16 @@ class Pushes:
         why = "the call has ended"
         try:
             request = Payload(_Request(task=self._task))
-            await channel.follow(PUSH, request, partial(self._received, source))
+            await channel.follow(PUSH, request, partial(self._on_notification, source))
         except UnimplementedError:
             self._refused.add(device)
         except OpError as error:
             why = error.message
         finally:
             del self._following[source]
-            self._lost(source, why)
+            self._on_source_lost(source, why)
 
-    def _received(self, source: str, payload: Payload) -> None:
+    def _on_notification(self, source: str, payload: Payload) -> None:
         message = payload.message
         key, step_id = message.rendezvous_key, message.step_id
         if not key:
@@ -225,7 +225,7 @@ class Pushes:
         value = payload.tensors[0] if payload.tensors else None
         if value is None and not (message.is_dead or message.is_kept):
             raise InternalError(f"{PUSH} of {key}: there is no tensor")
-        step = self._steps.early(step_id)
+        step = self._steps.enter_early(step_id)
         if step is None:
             return
         if message.is_kept:
@@ -235,7 +235,7 @@ class Pushes:
             self._log.note(step_id, key, perf_counter_ns(), value)
         step.rendezvous.pushed(key, value, message.is_dead)
 
-    def _lost(self, source: str, why: str) -> None:
+    def _on_source_lost(self, source: str, why: str) -> None:
         """Fail the waits for values of a task, and drop the steps that consist only of values that it has pushed."""
         if source not in self._sources:
             return
@@ -248,7 +248,7 @@ class Pushes:
 
     # Missing values
 
-    def _look(self) -> None:
+    def _check_missing(self) -> None:
         """Request the values that were awaited at the last check and still are."""
         self._timer = None
         waited, self._waited = self._waited, set()
@@ -261,7 +261,7 @@ class Pushes:
                 else:
                     self._waited.add((step.step_id, key))
         if self._waited:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._check_missing)
 
 
 def _is_small(value: Any) -> bool:

@@ -42,14 +42,14 @@ class StepEntry:
         self.stops: list[Callable[[OpError], None]] = []
         self.quiet: asyncio.Event | None = None
 
-    def begin(self, owner: object, stop: Callable[[OpError], None] | None = None) -> None:
+    def begin_run(self, owner: object, stop: Callable[[OpError], None] | None = None) -> None:
         """Begin an execution; if the step is ended, `stop` or the functions in `stops` are called."""
         self.runs += 1
         self.owner = owner
         if stop is not None:
             self.stops.append(stop)
 
-    def over(self) -> None:
+    def end_run(self) -> None:
         """End an execution that has begun."""
         self.runs -= 1
         if self.runs == 0 and self.quiet is not None:
@@ -104,7 +104,7 @@ class StepTable:
         step.used_before = self._look
         return step
 
-    def early(self, step_id: int) -> StepEntry | None:
+    def enter_early(self, step_id: int) -> StepEntry | None:
         """The step of a pushed value, made if there is none, without counting as a use. None: the step has ended.
 
         Raises:
@@ -161,7 +161,7 @@ class StepTable:
         self.end(step_id)
         return True
 
-    async def end_quietly(self, step_id: int) -> None:
+    async def end_and_wait(self, step_id: int) -> None:
         """End a step, and wait until its executions here have ended: its resources are released then."""
         step = self._steps.get(step_id)
         self.end(step_id)
@@ -172,7 +172,7 @@ class StepTable:
     def _forget(self, step_id: int) -> StepEntry | None:
         return self._steps.pop(step_id, None)
 
-    def end_of(self, owner: object) -> None:
+    def end_steps_of(self, owner: object) -> None:
         """End the steps of a closed session: the messages that end them may have been lost."""
         for step_id in [step_id for step_id, step in self._steps.items() if step.owner is owner]:
             self.end(step_id)
@@ -200,7 +200,7 @@ class StepTable:
     def _make_room(self) -> None:
         for step_id, step in self._steps.items():
             if not step.uses:
-                self.end(step_id, _dropped(step_id))
+                self.end(step_id, _dropped_error(step_id))
                 return
         raise ResourceExhaustedError(f"{len(self._steps)} steps are under way on this task, the limit")
 
@@ -209,7 +209,7 @@ class StepTable:
             if step.used_before == self._look:
                 break
             if not step.uses:
-                self.end(step_id, _dropped(step_id))
+                self.end(step_id, _dropped_error(step_id))
         self._look += 1
         self._timer = None
         if self._steps:
@@ -227,5 +227,5 @@ class StepTable:
             step.rendezvous.check_invariants()
 
 
-def _dropped(step_id: int) -> AbortedError:
+def _dropped_error(step_id: int) -> AbortedError:
     return AbortedError(f"step {step_id} was dropped: nothing has happened in it for long")

@@ -42,7 +42,7 @@ class TransferLog:
             [f"{parsed.edge_name} from {parsed.src_device}"],
         )
 
-    def recorded(self, step_ids: Iterable[int]) -> dict[int, Any]:
+    def step_stats_of(self, step_ids: Iterable[int]) -> dict[int, Any]:
         """The StepStats of those of the steps with received values."""
         return {each: self._steps[each].step_stats() for each in step_ids if each in self._steps}
 

@@ -35,14 +35,12 @@ class Transfers:
         self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None = None
     ) -> asyncio.Task[Received]:
         """Request a value from the task that makes it, and follow that task, so that it pushes its values from then on."""
-        task = begin(self._received(workers, step_id, key, pushes))  # the request is sent now
+        task = begin(self._request(workers, step_id, key, pushes))  # the request is sent now
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return task
 
-    async def _received(
-        self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None
-    ) -> Received:
+    async def _request(self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None) -> Received:
         began = perf_counter_ns()
         source = key.partition("/device:")[0]
         channel = workers.channel(source)
@@ -56,7 +54,7 @@ class Transfers:
         if pushes is not None:
             pushes.follow(key, channel)
         is_dead = reply.message.is_dead
-        value = None if is_dead else await _value(reply, key)
+        value = None if is_dead else await _read_value(reply, key)
         if self._log.is_on:
             self._log.note(step_id, key, began, value)
         return value, is_dead
@@ -69,7 +67,7 @@ class Transfers:
             await asyncio.wait(self._calls)
 
 
-async def _value(reply: Payload, key: str) -> Any:
+async def _read_value(reply: Payload, key: str) -> Any:
     if reply.tensors and reply.tensors[0] is not None:
         return reply.tensors[0]
     proto = reply.message.tensor

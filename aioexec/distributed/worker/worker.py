@@ -18,7 +18,7 @@ import numpy as np
 from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
 from aioexec.distributed.cluster.cluster import addresses_of, task_name
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.gathering import gathered
+from aioexec.distributed.transport.gathering import gather
 from aioexec.distributed.transport.methods import METHODS
 from aioexec.distributed.transport.request_ids import RecentRequestIds
 from aioexec.distributed.transport.status import (
@@ -104,9 +104,9 @@ class Worker:
         self._sessions, self._legacy = {}, None
         self.steps.close()
         try:
-            await gathered(session.close() for session in sessions)
+            await gather(session.close() for session in sessions)
         finally:
-            await gathered([self._pushes.close(), self._transfers.close()])
+            await gather([self._pushes.close(), self._transfers.close()])
 
     async def _get_status(self, request: Payload, call: Call) -> Payload:
         attributes = [each.to_proto() for each in self.devices.list_device_attributes()]
@@ -119,14 +119,14 @@ class Worker:
         handle = message.session_handle
         if not handle:
             raise InvalidArgumentError("CreateWorkerSession: session_handle must be non-empty")
-        await self._drop_sessions_before(message.master_task, message.master_incarnation)
+        await self._close_sessions_before(message.master_task, message.master_incarnation)
         if handle not in self._sessions:
             options = self._options
             if message.server_def.HasField("default_session_config"):
                 options = session_options(options, message.server_def.default_session_config)
                 options = replace(options, log_device_placement=False)  # the master logs it
             master = (message.master_task, message.master_incarnation)
-            devices, peers = self._shared_devices(), None
+            devices, peers = self._borrow_devices(), None
             if message.server_def.cluster.job:
                 peers = self.peers(message.server_def)
                 devices = isolated_devices(self.devices, peers.task)
@@ -143,7 +143,7 @@ class Worker:
         task = task_name(server_def.job_name, server_def.task_index)
         return Peers(task, workers, partial(self._transfers.fetch, workers))
 
-    async def _drop_sessions_before(self, task: str, incarnation: int) -> None:
+    async def _close_sessions_before(self, task: str, incarnation: int) -> None:
         """Close the sessions of earlier incarnations of a master: a restarted master has no record of them."""
         if not task:
             return
@@ -153,9 +153,9 @@ class Worker:
             if session.master[0] == task and session.master[1] != incarnation
         ]
         error = AbortedError(f"the master {task} has been restarted: its worker sessions were deleted")
-        await gathered([self._sessions.pop(handle).close(error) for handle in gone])
+        await gather([self._sessions.pop(handle).close(error) for handle in gone])
 
-    def _shared_devices(self) -> DeviceMgr:
+    def _borrow_devices(self) -> DeviceMgr:
         return BorrowedDevices(self.devices.list_devices())
 
     async def _delete_worker_session(self, request: Payload, call: Call) -> Payload:
@@ -174,7 +174,7 @@ class Worker:
         if not handle or not message.create_worker_session_called:
             if self._legacy is None:
                 self._legacy = WorkerSession(
-                    self._options, self._shared_devices(), "", self.steps, self._bits
+                    self._options, self._borrow_devices(), "", self.steps, self._bits
                 )
             return self._legacy
         session = self._sessions.get(handle)
@@ -207,38 +207,42 @@ class Worker:
                 raise InvalidArgumentError(
                     f"expected {len(message.send)} tensors to send, got {len(request.tensors)}"
                 )
-            replied = partial(self._part_reply, message)
+            make_reply = partial(self._make_part_reply, message)
             answer = (
-                session.begin_nowait(message, request.tensors, replied) if _is_plain(message, call) else None
+                session.begin_nowait(message, request.tensors, make_reply)
+                if _is_plain(message, call)
+                else None
             )
         except Exception as error:
-            return Answer(came=_failed_part(message, error))
-        return self._ran(session, request, call) if answer is None else answer
+            return Answer(reply=_failed_part(message, error))
+        return self._run_in_task(session, request, call) if answer is None else answer
 
-    async def _ran(self, session: WorkerSession, request: Payload, call: Call) -> Payload:
+    async def _run_in_task(self, session: WorkerSession, request: Payload, call: Call) -> Payload:
         message = request.message
         reply = _RunGraphResponse()
         try:
             values = await session.run(message, request.tensors, call.deadline, reply)
-            came = self._part_reply(message, values, reply)
+            result = self._make_part_reply(message, values, reply)
         except Exception as error:
-            came = _failed_part(message, error)
-        if isinstance(came, OpError):
-            raise came
-        return came
+            result = _failed_part(message, error)
+        if isinstance(result, OpError):
+            raise result
+        return result
 
-    def _part_reply(self, message: Any, came: list[Any] | OpError, reply: Any = None) -> Payload | OpError:
+    def _make_part_reply(
+        self, message: Any, result: list[Any] | OpError, reply: Any = None
+    ) -> Payload | OpError:
         """The reply to a master: the result of this task's part of its step."""
-        if isinstance(came, OpError):
-            return _failed_part(message, came)
+        if isinstance(result, OpError):
+            return _failed_part(message, result)
         reply = _RunGraphResponse() if reply is None else reply
         for key in message.recv_key:
             reply.recv.add(name=key)
         reply.aioexec_step_is_over = not message.is_partial and self.steps.end_if_over(message.step_id)
-        return Payload(reply, came)
+        return Payload(reply, result)
 
     async def _cleanup_graph(self, request: Payload, call: Call) -> Payload:
-        await self.steps.end_quietly(request.message.step_id)
+        await self.steps.end_and_wait(request.message.step_id)
         return _reply("CleanupGraph")
 
     async def _cleanup_all(self, request: Payload, call: Call) -> Payload:
@@ -252,7 +256,7 @@ class Worker:
         self._requests.check(message.request_id, "RecvTensor (Worker)")
         step_id, key = message.step_id, message.rendezvous_key
         receiver = self._check_source(key).dst_device.partition("/device:")[0]
-        self._pushes.asked(step_id, receiver, call.peer)
+        self._pushes.on_request(step_id, receiver, call.peer)
         if self.steps.has_ended(step_id):
             raise with_payload(AbortedError(f"step {step_id} has ended"), DERIVED)
         step = self.steps.enter(step_id)
@@ -301,7 +305,7 @@ class Worker:
         if message.clear:
             log.clear()
         reply = METHODS["WorkerService/Logging"].response()
-        for step_id, stats in log.recorded(message.fetch_step_id).items():
+        for step_id, stats in log.step_stats_of(message.fetch_step_id).items():
             reply.step.add(step_id=step_id, step_stats=stats)
         return Payload(reply)
 
@@ -345,7 +349,7 @@ def _array(value: Any, key: str) -> Any:
     """A value in a form that can be sent.
 
     Raises:
-        InvalidArgumentError: it is valid on its own device only.
+        InvalidArgumentError: the value is valid on its own device only.
     """
     if isinstance(value, np.ndarray | np.generic):
         return value

@@ -26,7 +26,7 @@ class WorkerCache:
         """The address of a task.
 
         Raises:
-            InvalidArgumentError: it is not in the cluster.
+            InvalidArgumentError: the task is not in the cluster.
         """
         address = self._addresses.get(task)
         if address is None:
@@ -41,7 +41,7 @@ class WorkerCache:
         """The channel to a task.
 
         Raises:
-            InvalidArgumentError: it is not in the cluster.
+            InvalidArgumentError: the task is not in the cluster.
         """
         channel = self._channels.get(task)
         if channel is None:

@@ -18,8 +18,8 @@ from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.threads.pools import hold_pool
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.transport import Payload
-from aioexec.distributed.worker.event_steps import Replied, answer_of
-from aioexec.distributed.worker.open_step import OpenStep
+from aioexec.distributed.worker.event_steps import MakeReply, answer_of
+from aioexec.distributed.worker.partial_run import PartialRunPart
 from aioexec.distributed.worker.step_table import StepEntry, StepTable
 from aioexec.distributed.worker.worker_cache import WorkerCache
 from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, from_exception
@@ -76,7 +76,7 @@ class WorkerSession(Host):
     """One session.
 
     Constant: `master`, task and incarnation of the master that made it; `_peers`, the cluster it is in, None for the server's
-    own. Changing: `_executors`, the registered graphs by handle, and `_open`, the open partial runs by step.
+    own. Changing: `_executors`, the registered graphs by handle, and `_partial_runs`, the open partial runs by step.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class WorkerSession(Host):
         self._table = table
         self._bits = bits
         self._executors: dict[str, Executor] = {}
-        self._open: dict[int, OpenStep] = {}
+        self._partial_runs: dict[int, PartialRunPart] = {}
 
     # Graphs
 
@@ -104,7 +104,7 @@ class WorkerSession(Host):
         """Plan a partition; returns its handle.
 
         Raises:
-            OpError: it is malformed, or cannot be planned.
+            OpError: the graph is malformed, or cannot be planned.
         """
         with self.steps.scope():
             if self.init_error is not None:
@@ -115,10 +115,13 @@ class WorkerSession(Host):
             return handle
 
     def _plan(self, graph_def: Any) -> Plan:
-        from aioexec.distributed.worker.partition_graphs import imported, signature  # loads protobuf messages
+        from aioexec.distributed.worker.partition_graphs import (  # loads protobuf messages
+            import_partition,
+            signature,
+        )
 
         self.hold_blas()
-        graph = imported(graph_def)
+        graph = import_partition(graph_def)
         return self.new_planner(graph, self.bind).plan(signature(graph))
 
     def deregister(self, handle: str) -> None:
@@ -128,7 +131,7 @@ class WorkerSession(Host):
             AbortedError: no graph has this handle.
         """
         if self._executors.pop(handle, None) is None:
-            raise _not_found(handle)
+            raise _not_found_error(handle)
 
     # Steps
 
@@ -142,22 +145,22 @@ class WorkerSession(Host):
         """
         executor = self._executors.get(message.graph_handle)
         if executor is None:
-            raise _not_found(message.graph_handle)
+            raise _not_found_error(message.graph_handle)
         if message.is_partial:
             return await self._continue(executor, message, tensors)
         with self.steps.scope() as scope:
-            step = self._entered(message.step_id)
-            step.begin(self, scope.cancel)
+            step = self._enter(message.step_id)
+            step.begin_run(self, scope.cancel)
             try:
                 return await self._run(executor, step.rendezvous, message, tensors, deadline, reply)
             except BaseException as error:  # others may wait for values of a step that has not even begun
-                step.rendezvous.start_abort(error if isinstance(error, OpError) else _cancelled())
+                step.rendezvous.start_abort(error if isinstance(error, OpError) else _cancelled_error())
                 raise
             finally:
-                step.over()
+                step.end_run()
                 self._table.leave(step)
 
-    def begin_nowait(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
+    def begin_nowait(self, message: Any, tensors: Sequence[Any], make_reply: MakeReply) -> Answer | None:
         """Begin a registered graph for a request without options; None: it cannot begin synchronously.
 
         Raises:
@@ -165,30 +168,30 @@ class WorkerSession(Host):
         """
         executor = self._executors.get(message.graph_handle)
         if executor is None:
-            raise _not_found(message.graph_handle)
+            raise _not_found_error(message.graph_handle)
         if not self.steps.life.is_open or not executor.can_begin_nowait:
             return None
-        step = self._entered(message.step_id)
-        step.begin(self)
+        step = self._enter(message.step_id)
+        step.begin_run(self)
 
-        def over(came: list[Any] | OpError) -> Payload | OpError:
-            if isinstance(came, OpError):  # others may wait for values of a step that has not even begun
-                step.rendezvous.start_abort(came)
-            step.over()
+        def end(result: list[Any] | OpError) -> Payload | OpError:
+            if isinstance(result, OpError):  # others may wait for values of a step that has not even begun
+                step.rendezvous.start_abort(result)
+            step.end_run()
             self._table.leave(step)
-            return replied(came)
+            return make_reply(result)
 
         try:
             self._send(step.rendezvous, message.send, tensors)
             part = executor.begin_nowait(StepSettings(shared=SharedStep(message.step_id, step.rendezvous)))
         except Exception as error:
-            return Answer(came=over(from_exception(error)))
-        answer = answer_of(part, self.steps, over)
-        if answer.came is None:
+            return Answer(reply=end(from_exception(error)))
+        answer = answer_of(part, self.steps, end)
+        if answer.reply is None:
             step.stops.append(answer.cancel)
         return answer
 
-    def _entered(self, step_id: int) -> StepEntry:
+    def _enter(self, step_id: int) -> StepEntry:
         """Enter a step of this session, and make it receive values from this session's cluster."""
         step = self._table.enter(step_id)
         if self._peers is not None:
@@ -214,7 +217,7 @@ class WorkerSession(Host):
             reply.step_stats.CopyFrom(await self.in_planner(collector.step_stats))
         if asked.record_partition_graphs:
             reply.partition_graph.extend(await self.in_planner(partial(_graph_defs, executor.plan)))
-        return [_sent(rendezvous, key) for key in message.recv_key]
+        return [_take_sent(rendezvous, key) for key in message.recv_key]
 
     def _send(self, rendezvous: RemoteRendezvous, named: Sequence[Any], tensors: Sequence[Any]) -> None:
         self._check_own([each.name for each in named])
@@ -225,7 +228,7 @@ class WorkerSession(Host):
         """Refuse keys that no device here sends.
 
         Raises:
-            InvalidArgumentError: one is malformed, or of another task.
+            InvalidArgumentError: a key is malformed, or of another task.
         """
         for key in keys:
             if parse_key(key).src_device not in self.engine.devices:
@@ -238,38 +241,38 @@ class WorkerSession(Host):
     async def _continue(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
         """Begin a partial run, or continue it; any error of a call ends the run."""
         step_id = message.step_id
-        entry = self._entered(step_id)
-        step = self._open.get(step_id) or self._begin(executor, entry)
+        entry = self._enter(step_id)
+        step = self._partial_runs.get(step_id) or self._begin(executor, entry)
         goes_on = False
         try:
             self._send(entry.rendezvous, message.send, tensors)
             self._check_own(message.recv_key)
-            values = await step.received(message.recv_key)
+            values = await step.wait_for_values(message.recv_key)
             if message.is_last_partial_run:
-                await step.ended()
+                await step.wait_ended()
             goes_on = not message.is_last_partial_run
             return values
         finally:
             self._table.leave(entry)
             if not goes_on:
-                self._open.pop(step_id, None)
-                await step.cancel()
+                self._partial_runs.pop(step_id, None)
+                await step.cancel_and_wait()
 
-    def _begin(self, executor: Executor, entry: StepEntry) -> OpenStep:
-        run = partial(self._run_open, executor, entry.step_id, entry.rendezvous)
-        step = self._open[entry.step_id] = OpenStep(entry.rendezvous, run, entry.over)
-        entry.begin(self, lambda error: self._abandon(entry.step_id))
+    def _begin(self, executor: Executor, entry: StepEntry) -> PartialRunPart:
+        run = partial(self._run_partial, executor, entry.step_id, entry.rendezvous)
+        step = self._partial_runs[entry.step_id] = PartialRunPart(entry.rendezvous, run, entry.end_run)
+        entry.begin_run(self, lambda error: self._abandon(entry.step_id))
         return step
 
-    async def _run_open(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
+    async def _run_partial(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
         with self.steps.scope():
             await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous)))
 
     def _abandon(self, step_id: int) -> None:
         """Cancel a partial run to which no further call will come."""
-        step = self._open.pop(step_id, None)
+        step = self._partial_runs.pop(step_id, None)
         if step is not None:
-            step.stop()
+            step.cancel()
 
     # Close
 
@@ -282,19 +285,19 @@ class WorkerSession(Host):
                 stack.push_async_callback(self._peers.close)
             stack.push_async_callback(self.release)
             await self.steps.end(0)
-            self._table.end_of(self)
+            self._table.end_steps_of(self)
         self._executors.clear()
 
 
-def _cancelled() -> OpError:
+def _cancelled_error() -> OpError:
     return CancelledError("the step was cancelled")
 
 
-def _not_found(handle: str) -> AbortedError:
+def _not_found_error(handle: str) -> AbortedError:
     return AbortedError(f"Graph handle is not found: {handle}")
 
 
-def _sent(rendezvous: RemoteRendezvous, key: str) -> Any:
+def _take_sent(rendezvous: RemoteRendezvous, key: str) -> Any:
     received = rendezvous.try_recv(key)
     if received is None:
         raise InvalidArgumentError(f"{key} was requested, but no node of the graph sends it")

@@ -13,7 +13,7 @@ from typing import Final
 from aioexec.distributed.security.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.fast import frames as frames
-from aioexec.distributed.transport.fast.connection import Connection, payload_of, payload_with, written
+from aioexec.distributed.transport.fast.connection import Connection, payload_of, read_payload, write_all
 from aioexec.distributed.transport.fast.events import Cancel, Closing, Event, Greeting, Parts, Proof
 from aioexec.distributed.transport.fast.frames import Reader
 from aioexec.distributed.transport.fast.tensors import takes_long_to_write, write
@@ -68,7 +68,7 @@ class AnsweringConnection(Connection):
         peer: str,
         handlers: Handlers,
         limits: Limits,
-        admits: Callable[[AnsweringConnection, Greeting], OpError | None],
+        refusal_of: Callable[[AnsweringConnection, Greeting], OpError | None],
         token: str | None,
         tasks: set[Task[None]],
         answers: set[Answer],
@@ -85,7 +85,7 @@ class AnsweringConnection(Connection):
         self.peer = peer
         self._limits = limits
         self._handlers = handlers
-        self._admits = admits
+        self._refusal_of = refusal_of
         self._token = token
         self._expected: tuple[bytes, bytes] | None = None  # the expected proof, once there was a greeting
         self._tasks = tasks
@@ -113,9 +113,9 @@ class AnsweringConnection(Connection):
         if self._unsent <= _MOST_UNSENT:
             super()._resume_reading()
 
-    def _happened(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, Parts):
-            self._request(event)
+            self._on_request(event)
         elif isinstance(event, Cancel):
             self._reader.forget(event.call)
             self._outbox.drop(event.call)
@@ -123,9 +123,9 @@ class AnsweringConnection(Connection):
             if task is not None:
                 task.cancel()
         elif isinstance(event, Greeting):
-            self._greeted(event)
+            self._on_greeting(event)
         elif isinstance(event, Proof):
-            self._proved(event)
+            self._on_proof(event)
         elif isinstance(event, Closing):
             self._reason = event.reason
 
@@ -135,29 +135,29 @@ class AnsweringConnection(Connection):
         found: socket.socket = self._transport.get_extra_info("socket")
         return found
 
-    def _greeted(self, greeting: Greeting) -> None:
+    def _on_greeting(self, greeting: Greeting) -> None:
         if self._expected is not None:
             raise DataLossError("a second greeting")
-        error = self._admits(self, greeting)
+        error = self._refusal_of(self, greeting)
         if error is not None:
             self.end(error.message)
             return
         nonce = new_nonce()
         self._expected = greeting.nonce, nonce
         if self._token is None:
-            self._let_in()
+            self._admit()
         else:
             self._write(frames.challenge(nonce, prove(self._token, SERVER, greeting.nonce, nonce)))
 
-    def _proved(self, event: Proof) -> None:
+    def _on_proof(self, event: Proof) -> None:
         if self._expected is None or self._token is None:
             raise DataLossError("an unexpected proof")
         if is_proof(event.proof, self._token, CLIENT, *self._expected):
-            self._let_in()
+            self._admit()
         else:
             self.end("expected a valid token")
 
-    def _let_in(self) -> None:
+    def _admit(self) -> None:
         assert self._greeting is not None
         self._greeting.cancel()
         self._reader.kinds = frames.BY_CLIENT
@@ -172,7 +172,7 @@ class AnsweringConnection(Connection):
                 assert self._transport is not None
                 self._transport.pause_reading()
 
-    def _request(self, parts: Parts) -> None:
+    def _on_request(self, parts: Parts) -> None:
         handler = self._handlers.get(parts.method)
         if parts.call in self._running:
             raise DataLossError(f"call {parts.call} is under way already")
@@ -215,36 +215,38 @@ class AnsweringConnection(Connection):
 
     def _payload(self, parts: Parts) -> Payload:
         described = METHODS[parts.method]
-        return payload_with(parts.values(), parts, described.request, described.sent, self._limits)
+        return payload_of(parts.values(), parts, described.request, described.sent, self._limits)
 
     def _answer_without_task(self, parts: Parts, answer: Answer) -> bool:
         """Send the reply, or register a callback that sends it; False if a task must do so."""
-        if answer.came is not None:
-            return self._answered(parts.call, answer.came)
+        if answer.reply is not None:
+            return self._send_result(parts.call, answer.reply)
         if parts.timeout != math.inf:
             return False
         self._running[parts.call] = answer
         self._answers.add(answer)
-        answer.then(partial(self._came, parts.call, answer))
+        answer.add_callback(partial(self._on_reply, parts.call, answer))
         return True
 
-    def _came(self, call: int, answer: Answer, came: Payload | OpError) -> None:
+    def _on_reply(self, call: int, answer: Answer, reply: Payload | OpError) -> None:
         self._answers.discard(answer)
-        if call in self._running and not self._answered(call, came):
+        if call in self._running and not self._send_result(call, reply):
             task = begin(self._send_reply(call, answer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _answered(self, call: int, came: Payload | OpError) -> bool:
+    def _send_result(self, call: int, reply: Payload | OpError) -> bool:
         """Send the result of a handler; False if encoding it takes long, so that a task must do it."""
-        if isinstance(came, OpError):
+        if isinstance(reply, OpError):
             self._running.pop(call, None)
-            self._fail(call, came)
+            self._fail(call, reply)
             return True
-        if any(map(takes_long_to_write, came.tensors)):
+        if any(map(takes_long_to_write, reply.tensors)):
             return False
         try:
-            frame, stream = frames.reply(call, came.message.SerializeToString(), [*map(write, came.tensors)])
+            frame, stream = frames.reply(
+                call, reply.message.SerializeToString(), [*map(write, reply.tensors)]
+            )
         except Exception as error:
             self._running.pop(call, None)
             self._fail(call, from_exception(error))
@@ -277,14 +279,14 @@ class AnsweringConnection(Connection):
         """Await a handler (`reply`, if it was called already) and send its reply."""
         if reply is None:
             described = METHODS[parts.method]
-            request = payload_of(parts, described.request, described.sent, self._limits)
-            reply = _handled(handler, request, call)
+            request = read_payload(parts, described.request, described.sent, self._limits)
+            reply = _call_handler(handler, request, call)
         await self._send_reply(parts.call, reply)
 
     async def _send_reply(self, number: int, reply: Awaitable[Payload]) -> None:
         try:
             payload = await reply
-            tensors = await written(payload.tensors)
+            tensors = await write_all(payload.tensors)
             frame, stream = frames.reply(number, payload.message.SerializeToString(), tensors)
         except asyncio.CancelledError:
             if number in self._running:  # otherwise the caller cancelled the call
@@ -313,5 +315,5 @@ class AnsweringConnection(Connection):
         self._on_gone(self)
 
 
-async def _handled(handler: Handler, request: Awaitable[Payload], call: Call) -> Payload:
+async def _call_handler(handler: Handler, request: Awaitable[Payload], call: Call) -> Payload:
     return await handler(await request, call)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from aioexec.distributed.security.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
 from aioexec.distributed.transport.answers import PostedCall
 from aioexec.distributed.transport.fast import frames as frames
-from aioexec.distributed.transport.fast.connection import Connection, payload_of, payload_with, written
+from aioexec.distributed.transport.fast.connection import Connection, payload_of, read_payload, write_all
 from aioexec.distributed.transport.fast.events import Challenge, Closing, Event, Failure, Parts, Welcome
 from aioexec.distributed.transport.fast.frames import Reader
 from aioexec.distributed.transport.fast.tensors import takes_long_to_write, write
@@ -59,14 +59,14 @@ class CallingConnection(Connection):
         """Identify the intended listener, exchange proofs of the token if there is one, and wait for the welcome.
 
         Raises:
-            UnavailableError: it is another listener, or it refuses.
+            UnavailableError: the peer is another listener, or refuses.
             UnauthenticatedError: the peer does not have the token.
         """
         assert self._transport is not None
         self._transport.write(frames.greeting(frames.VERSION, listener, self._nonce))
         await self._welcome
 
-    def _challenged(self, event: Challenge) -> None:
+    def _on_challenge(self, event: Challenge) -> None:
         if self._token is None:
             self._reject("it asks for a token, and there is none here")
         elif not is_proof(event.proof, self._token, SERVER, self._nonce, event.nonce):
@@ -76,7 +76,7 @@ class CallingConnection(Connection):
             self._is_proved = True
             self._transport.write(frames.proof(prove(self._token, CLIENT, self._nonce, event.nonce)))
 
-    def _welcomed(self) -> None:
+    def _on_welcome(self) -> None:
         if self._token is not None and not self._is_proved:
             self._reject("it did not prove that it knows the token")
             return
@@ -96,14 +96,14 @@ class CallingConnection(Connection):
         described = METHODS[method]
         deadline = None if timeout is None else self._loop.time() + timeout
         message = request.message.SerializeToString()
-        tensors = await written(request.tensors)
+        tensors = await write_all(request.tensors)
         if self._is_paused:
-            await self._ready_to_write(deadline)
+            await self._wait_until_writable(deadline)
         call = self._last_call = self._last_call + 1
         left = math.inf if deadline is None else max(deadline - self._loop.time(), 0.0)
         frame, stream = frames.request(call, left, method, message, tensors)
         if not self.is_open:
-            raise self._gone(self._reason or "it is closed")
+            raise self._lost_error(self._reason or "it is closed")
         answer: Future[Parts] = self._loop.create_future()
         self._pending[call] = answer
         if notify is not None:
@@ -120,7 +120,7 @@ class CallingConnection(Connection):
             self._followed.pop(call, None)
             if timer is not None:
                 timer.cancel()
-        return await payload_of(parts, described.response, described.received, self._limits)
+        return await read_payload(parts, described.response, described.received, self._limits)
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
         """Make a call without a task; see `transport.Channel`."""
@@ -147,25 +147,25 @@ class CallingConnection(Connection):
         if self.is_open:
             self._send(call, frames.cancel(call), [])
 
-    def _happened(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, Parts) and event.is_notification:
-            self._notified(event)
+            self._on_notification(event)
         elif isinstance(event, Parts):
-            self._answer(event.call, event, event.refused)
+            self._finish_call(event.call, event, event.refused)
             if event.refused is not None:
                 self.withdraw(event.call)
         elif isinstance(event, Failure):
             self._reader.forget(event.call)
             self._outbox.drop(event.call)
-            self._answer(event.call, None, error_from(event.code, event.message, event.payloads))
+            self._finish_call(event.call, None, error_from(event.code, event.message, event.payloads))
         elif isinstance(event, Challenge):
-            self._challenged(event)
+            self._on_challenge(event)
         elif isinstance(event, Welcome):
-            self._welcomed()
+            self._on_welcome()
         elif isinstance(event, Closing):
             self._reason = event.reason
 
-    def _notified(self, parts: Parts) -> None:
+    def _on_notification(self, parts: Parts) -> None:
         followed = self._followed.get(parts.call)
         if followed is None:
             return
@@ -174,10 +174,10 @@ class CallingConnection(Connection):
             notify(Payload(read(parts.message), parts.tensors if parts.are_read else parts.values()))
         except Exception as error:
             del self._followed[parts.call]
-            self._answer(parts.call, None, from_exception(error))
+            self._finish_call(parts.call, None, from_exception(error))
             self.withdraw(parts.call)
 
-    def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
+    def _finish_call(self, call: int, parts: Parts | None, error: OpError | None) -> None:
         answer = self._pending.pop(call, None)
         if answer is None or answer.done():
             return
@@ -187,7 +187,7 @@ class CallingConnection(Connection):
             assert parts is not None
             answer.set_result(parts)
 
-    def _gone(self, reason: str) -> UnavailableError:
+    def _lost_error(self, reason: str) -> UnavailableError:
         return UnavailableError(f"the connection to {self._peer_name} was lost: {reason}")
 
     def _on_connection_lost(self, reason: str) -> None:
@@ -195,7 +195,7 @@ class CallingConnection(Connection):
         self._pending.clear()
         for each in waiting:
             if not each.done():
-                each.set_exception(self._gone(reason))
+                each.set_exception(self._lost_error(reason))
         self._welcome.exception()  # retrieved, because there may be no waiter
 
 
@@ -221,18 +221,18 @@ class _PostedCall(PostedCall):
     def set_result(self, parts: Parts) -> None:
         if parts.takes_long:
             values = in_thread(parts.values)
-            values.add_done_callback(lambda _: self._read(parts, values.result))
+            values.add_done_callback(lambda _: self._deliver_read(parts, values.result))
         else:
-            self._read(parts, parts.values)
+            self._deliver_read(parts, parts.values)
 
-    def _read(self, parts: Parts, values: Callable[[], list[Any]]) -> None:
+    def _deliver_read(self, parts: Parts, values: Callable[[], list[Any]]) -> None:
         described = self._described
-        came: Payload | OpError
+        reply: Payload | OpError
         try:
-            came = payload_with(values(), parts, described.response, described.received, self._limits)
+            reply = payload_of(values(), parts, described.response, described.received, self._limits)
         except Exception as error:
-            came = from_exception(error)
-        self.deliver(came)
+            reply = from_exception(error)
+        self.deliver(reply)
 
     def set_exception(self, error: OpError) -> None:
         self.deliver(error)

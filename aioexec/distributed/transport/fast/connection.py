@@ -49,7 +49,7 @@ class _Signal:
             self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._waiting)
 
-    def give(self) -> None:
+    def notify_all(self) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.set_result(None)
@@ -99,8 +99,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._is_reading = True
         try:
-            for event in self._reader.received(nbytes):
-                self._happened(event)
+            for event in self._reader.parse(nbytes):
+                self._on_event(event)
         except DataLossError as error:
             self.end(f"malformed data: {error.message}")
             return
@@ -115,14 +115,14 @@ class Connection(asyncio.BufferedProtocol):
     def _limit_reading(self, count: int) -> None:
         """Bound the bytes read in one loop iteration: uvloop would read as long as there is input."""
         if self._turn is None:
-            self._turn = self._loop.call_soon(self._turn_ended)
+            self._turn = self._loop.call_soon(self._end_turn)
             self._taken = 0
         self._taken += count
         if self._taken >= _BYTES_A_TURN and self.is_open:
             assert self._transport is not None
             self._transport.pause_reading()
 
-    def _turn_ended(self) -> None:
+    def _end_turn(self) -> None:
         self._turn = None
         if self._taken >= _BYTES_A_TURN:
             self._resume_reading()
@@ -132,7 +132,7 @@ class Connection(asyncio.BufferedProtocol):
             assert self._transport is not None
             self._transport.resume_reading()
 
-    def _happened(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         raise NotImplementedError
 
     def pause_writing(self) -> None:
@@ -140,11 +140,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._resumed.give()
+        self._resumed.notify_all()
         if self._pumping is None:
             self._pump()
 
-    async def _ready_to_write(self, deadline: float | None) -> None:
+    async def _wait_until_writable(self, deadline: float | None) -> None:
         """Wait until the transport has resumed writing, once: other calls may fill it again before the caller continues."""
         try:
             async with asyncio.timeout_at(deadline):
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(chunk)
             left -= len(chunk)
         if not self._outbox:
-            self._emptied.give()
+            self._emptied.notify_all()
 
     def end(self, reason: str) -> None:
         """Send the reason, and close the connection."""
@@ -228,8 +228,8 @@ class Connection(asyncio.BufferedProtocol):
             if handle is not None:
                 handle.cancel()
         self._outbox = Outbox()
-        self._resumed.give()
-        self._emptied.give()
+        self._resumed.notify_all()
+        self._emptied.notify_all()
         reason = self._reason or (str(error) if error else "closed by the other side")
         self._on_connection_lost(reason)
         if not self.lost.done():
@@ -239,13 +239,13 @@ class Connection(asyncio.BufferedProtocol):
         raise NotImplementedError
 
 
-async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+async def read_payload(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """The payload of a request or reply that has arrived completely."""
     values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
-    return payload_with(values, parts, kind, field, limits)
+    return payload_of(values, parts, kind, field, limits)
 
 
-def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+def payload_of(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """The payload of a request or reply that has arrived completely, with the decoded values of its tensors."""
     data = bytes(parts.message)
     try:
@@ -259,7 +259,7 @@ def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, l
     return Payload(message, values)
 
 
-async def written(tensors: Sequence[Any]) -> list[Written]:
+async def write_all(tensors: Sequence[Any]) -> list[Written]:
     """Encode tensors; expensive ones off the loop."""
     if any(map(takes_long_to_write, tensors)):
         return [

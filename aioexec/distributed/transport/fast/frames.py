@@ -146,7 +146,7 @@ def notification(call: int, message: bytes, tensors: Sequence[Written]) -> bytes
     """The frame of a notification, which precedes the reply.
 
     Raises:
-        InternalError: it does not fit one frame.
+        InternalError: the notification does not fit one frame.
     """
     frame, stream = _with_parts(NOTIFICATION, call, b"", message, tensors)
     if stream:
@@ -163,13 +163,13 @@ def _with_parts(
     size = sum(map(len, pieces))
     large: Stream = []
     if size > INLINE_BYTES:
-        pieces, large = _parted(pieces)
+        pieces, large = _split_large(pieces)
         size = sum(map(len, pieces))
     pieces[0] = _head(size, kind, call)
     return b"".join(pieces), large
 
 
-def _parted(pieces: list[Any]) -> tuple[list[Any], Stream]:
+def _split_large(pieces: list[Any]) -> tuple[list[Any], Stream]:
     """The frame, and the large parts that follow it."""
     inline, large = pieces[:3], []
     room = _MOST_INLINE
@@ -212,7 +212,7 @@ class _Layout(NamedTuple):
 
 
 class Reader:
-    """Parses frames: the connection fills `buffer()`, passes the number of bytes to `received`, and gets events.
+    """Parses frames: the connection fills `buffer()`, passes the number of bytes to `parse`, and gets events.
 
     State: either the rest of a chunk is expected, which goes to its part (`_chunk`) or is discarded (`_skip` bytes), or frames
     are collected in `_scratch`, of which `_start` to `_end` is not parsed yet. `incoming` are the calls with missing parts.
@@ -259,11 +259,11 @@ class Reader:
         """Skip the remaining parts of a call."""
         self.incoming.pop(call, None)
 
-    def received(self, count: int) -> list[Event]:
+    def parse(self, count: int) -> list[Event]:
         """Parse the bytes that are in `buffer()` now.
 
         Raises:
-            DataLossError: they violate the protocol.
+            DataLossError: the bytes violate the protocol.
         """
         events: list[Event] = []
         if self._chunk is None and not self._skip:
@@ -277,7 +277,7 @@ class Reader:
         elif count < len(self._chunk):
             self._chunk = self._chunk[count:]
         else:
-            self._chunk_ended(events)
+            self._end_chunk(events)
         return events
 
     def _read_frames(self, events: list[Event]) -> None:
@@ -441,11 +441,11 @@ class Reader:
                 parts.missing.appendleft(part[length:])
             self._chunk, self._chunk_of = part[len(here) : length], parts
             if not missing:
-                self._chunk_ended(events)
+                self._end_chunk(events)
         if missing:
             self._start = self._end = 0
 
-    def _chunk_ended(self, events: list[Event]) -> None:
+    def _end_chunk(self, events: list[Event]) -> None:
         parts, self._chunk, self._chunk_of = self._chunk_of, None, None
         assert parts is not None
         if not parts.missing and self.incoming.get(parts.call) is parts:

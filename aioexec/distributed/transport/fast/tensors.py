@@ -137,7 +137,7 @@ class Tensor:
         header.
 
         Raises:
-            DataLossError: it is malformed.
+            DataLossError: the header is malformed.
             ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is valid.
         """
         number, rank, length = _HEADER.unpack_from(frame, at)

@@ -44,15 +44,15 @@ async def connect(
     """
     name, loop = f"{host}:{port}", asyncio.get_running_loop()
 
-    def made() -> CallingConnection:
+    def new_connection() -> CallingConnection:
         return CallingConnection(name, limits, security.token)
 
     here = local_connection(listener) if context is None and await _is_this_machine(host) else None
     try:
         if here is None:
-            _, connection = await loop.create_connection(made, host, port, ssl=context)
+            _, connection = await loop.create_connection(new_connection, host, port, ssl=context)
         else:
-            _, connection = await loop.create_unix_connection(made, sock=here)
+            _, connection = await loop.create_unix_connection(new_connection, sock=here)
     except OSError as error:  # including ssl.SSLError
         raise UnavailableError(f"cannot connect to {name}: {error}") from error
     try:
@@ -128,11 +128,11 @@ class FastListener:
             within = None if context is None else GREETING_SECONDS
             self._servers.append(
                 await loop.create_server(
-                    self._connection, sock=bound, ssl=context, ssl_handshake_timeout=within
+                    self._new_connection, sock=bound, ssl=context, ssl_handshake_timeout=within
                 )
             )
             if here is not None:
-                self._servers.append(await loop.create_unix_server(self._connection, sock=here))
+                self._servers.append(await loop.create_unix_server(self._new_connection, sock=here))
         except BaseException:
             await self.stop()
             for each in (bound, here):
@@ -140,13 +140,13 @@ class FastListener:
                     each.close()
             raise
 
-    def _connection(self) -> AnsweringConnection:
+    def _new_connection(self) -> AnsweringConnection:
         peer = f"fast:{self.number:016x}/{next(self._peers)}"
         return AnsweringConnection(
             peer,
             self._handlers,
             self._limits,
-            self._admits,
+            self._refusal_of,
             self._security.token,
             self._tasks,
             self._answers,
@@ -165,7 +165,7 @@ class FastListener:
             del self._unknown[oldest]
             oldest.abort()
 
-    def _admits(self, connection: AnsweringConnection, greeting: Greeting) -> OpError | None:
+    def _refusal_of(self, connection: AnsweringConnection, greeting: Greeting) -> OpError | None:
         if greeting.version != frames.VERSION:
             return FailedPreconditionError(f"expected version {frames.VERSION}, got {greeting.version}")
         if greeting.listener != self.number:
@@ -195,41 +195,41 @@ class FastListener:
             if grace:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(grace):
-                        await self._finish()
-            await self._part()
+                        await self._wait_until_answered()
+            await self._close_connections()
         finally:
-            self._cancel()
+            self._cancel_calls()
             for connection in self._connections:
                 connection.abort()
         for each in servers:
             await each.wait_closed()
 
-    async def _finish(self) -> None:
+    async def _wait_until_answered(self) -> None:
         """Wait until all calls are answered."""
-        await self._until_over()
+        await self._wait_for_calls()
         for connection in list(self._connections):
             await connection.flush()
 
-    async def _part(self) -> None:
+    async def _close_connections(self) -> None:
         """Cancel the remaining calls and close the connections, and wait for them."""
         for connection in list(self._connections):
             connection.end("the server is shutting down")
         lost = [connection.lost for connection in self._connections]
-        self._cancel()
+        self._cancel_calls()
         if lost:
             await asyncio.wait(lost, timeout=_FAREWELL_SECONDS)
         for connection in list(self._connections):
             connection.abort()
         if lost:
             await asyncio.wait(lost)
-        await self._until_over()
+        await self._wait_for_calls()
 
-    async def _until_over(self) -> None:
+    async def _wait_for_calls(self) -> None:
         """Wait for all calls; a finished answer may need a task to be sent."""
-        while under_way := [*self._tasks, *[answer.over() for answer in self._answers]]:
+        while under_way := [*self._tasks, *[answer.as_future() for answer in self._answers]]:
             await asyncio.wait(under_way)
 
-    def _cancel(self) -> None:
+    def _cancel_calls(self) -> None:
         for task in self._tasks:
             task.cancel()
         for answer in list(self._answers):

@@ -9,7 +9,7 @@ import grpc
 
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.transport.grpc.rpc_errors import error_of
-from aioexec.distributed.transport.message_codec import decoded_reply, encoded_request
+from aioexec.distributed.transport.message_codec import decode_reply, encode_request
 from aioexec.distributed.transport.methods import path_of
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Channel, Payload
@@ -35,7 +35,7 @@ class GrpcChannel(Channel):
         self._security = security
         self._limits = limits
         self._channel: grpc.aio.Channel | None = None
-        self._closed = False
+        self._is_closed = False
         self._callers: dict[str, Any] = {}  # by method
         # One future per call, also of a cancelled one, until gRPC has ended it.
         self._under_way: set[asyncio.Future[None]] = set()
@@ -44,14 +44,14 @@ class GrpcChannel(Channel):
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
         caller = self._caller(method)
-        data = await encoded_request(method, request)
-        if self._closed:
+        data = await encode_request(method, request)
+        if self._is_closed:
             raise self._closed_error()
         try:
             reply = await self._exchange(caller, data, self._metadata(method), timeout, wait_for_ready)
         except grpc.aio.AioRpcError as failed:
             raise error_of(failed, self.address) from None
-        return await decoded_reply(method, reply, self._limits)
+        return await decode_reply(method, reply, self._limits)
 
     async def _exchange(
         self, caller: Any, data: bytes, metadata: Any, timeout: float | None, wait_for_ready: bool
@@ -61,7 +61,7 @@ class GrpcChannel(Channel):
         assert task is not None, "a coroutine runs in a task"
         cancelled_before = task.cancelling()
         call = caller(data, timeout=timeout, metadata=metadata, wait_for_ready=wait_for_ready)
-        self._remember(call)
+        self._track(call)
         try:
             answer: bytes = await call
             return answer
@@ -78,18 +78,18 @@ class GrpcChannel(Channel):
         authorization = self._security.authorization(path_of(method))
         return None if authorization is None else (("authorization", authorization),)
 
-    def _remember(self, call: Any) -> None:
+    def _track(self, call: Any) -> None:
         future = asyncio.get_running_loop().create_future()
 
-        def ended(_: Any) -> None:
+        def on_done(_: Any) -> None:
             self._under_way.discard(future)
             future.set_result(None)
 
         self._under_way.add(future)
-        call.add_done_callback(ended)
+        call.add_done_callback(on_done)
 
     def _caller(self, method: str) -> Any:
-        if self._closed:
+        if self._is_closed:
             raise self._closed_error()
         caller = self._callers.get(method)
         if caller is None:
@@ -102,7 +102,7 @@ class GrpcChannel(Channel):
         return UnavailableError(f"the channel to {self.address} was closed")
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True
         self._callers.clear()
         if self._channel is not None:
             channel, self._channel = self._channel, None

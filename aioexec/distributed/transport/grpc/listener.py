@@ -22,9 +22,9 @@ from aioexec.distributed.security.security import Security, addresses_of
 from aioexec.distributed.transport.grpc.accepting import AcceptingServer
 from aioexec.distributed.transport.grpc.channel import message_options
 from aioexec.distributed.transport.grpc.health import Health
-from aioexec.distributed.transport.grpc.rpc_errors import Status, cancelled, status_of, stopped
+from aioexec.distributed.transport.grpc.rpc_errors import Status, cancelled_error, status_of, stopped_error
 from aioexec.distributed.transport.loop_end import LoopEndGuard
-from aioexec.distributed.transport.message_codec import decoded_request, encoded_reply
+from aioexec.distributed.transport.message_codec import decode_request, encode_reply
 from aioexec.distributed.transport.methods import path_of
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Call, Handler, Handlers, Listener
@@ -119,9 +119,9 @@ class GrpcListener(Listener):
         if method == f"{_HEALTH}Check":
             return _unary(self._check_health)
         if not self._admits_call(method, metadata):
-            return _refused(UnauthenticatedError("the call has no token, or a wrong one"))
+            return _refusing_handler(UnauthenticatedError("the call has no token, or a wrong one"))
         if not self._takes_calls:
-            return _refused(stopped())
+            return _refusing_handler(stopped_error())
         if method == f"{_HEALTH}Watch":
             return grpc.unary_stream_rpc_method_handler(self._watch_health)
         return self._answers.get(method)
@@ -148,25 +148,25 @@ class GrpcListener(Listener):
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
             if not self._takes_calls:
-                return _failed(context, status_of(stopped()))
+                return _fail(context, status_of(stopped_error()))
             task = asyncio.current_task()
             assert task is not None, "a coroutine runs in a task"
             self._calls.add(task)
             try:
                 self._check_user(context)
-                request = await decoded_request(method, data, self._limits)
+                request = await decode_request(method, data, self._limits)
                 reply = await handler(request, Call(context.peer(), _deadline(context)))
-                return await encoded_reply(method, reply)
+                return await encode_reply(method, reply)
             except asyncio.CancelledError:
                 if task.cancelling() and not self._given_up:
                     raise
                 # otherwise the caller has not cancelled, and would wait for the reply forever
-                status = status_of(stopped() if self._given_up else cancelled())
+                status = status_of(stopped_error() if self._given_up else cancelled_error())
             except Exception as error:
-                status = status_of(_from_handler(method, error))
+                status = status_of(_error_of_handler(method, error))
             finally:
                 self._calls.discard(task)
-            return _failed(context, status)
+            return _fail(context, status)
 
         return answer
 
@@ -174,14 +174,14 @@ class GrpcListener(Listener):
         try:
             status = self._health.check(_service(data))
         except OpError as error:
-            return _failed(context, status_of(error))
+            return _fail(context, status_of(error))
         return HealthCheckResponse(status=status).SerializeToString()
 
     async def _watch_health(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
         try:
             service = _service(data)
         except InternalError as error:
-            _failed(context, status_of(error))
+            _fail(context, status_of(error))
             return
         async for status in self._health.watch(service):
             yield HealthCheckResponse(status=status).SerializeToString()
@@ -250,7 +250,7 @@ def _unary(behaviour: Any) -> Any:
     return grpc.unary_unary_rpc_method_handler(behaviour)
 
 
-def _refused(error: OpError) -> Any:
+def _refusing_handler(error: OpError) -> Any:
     """A handler that fails without reading the request: gRPC reads a stream on demand only."""
 
     async def turn_away(requests: Any, context: Any) -> None:
@@ -259,7 +259,7 @@ def _refused(error: OpError) -> Any:
     return grpc.stream_unary_rpc_method_handler(turn_away)
 
 
-def _failed(context: Any, status: Status) -> bytes:
+def _fail(context: Any, status: Status) -> bytes:
     """End a call with an error. `abort` is not used: its exception would keep request and reply until they are collected."""
     code, message, metadata = status
     context.set_code(code)
@@ -268,7 +268,7 @@ def _failed(context: Any, status: Status) -> bytes:
     return b""
 
 
-def _from_handler(method: str, error: Exception) -> OpError:
+def _error_of_handler(method: str, error: Exception) -> OpError:
     if not isinstance(error, OpError):
         _log.error("%s failed with an exception that is no OpError", method, exc_info=error)
     return from_exception(error)

@@ -86,11 +86,11 @@ def _payloads(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, bytes
     return {}
 
 
-def stopped() -> UnavailableError:
+def stopped_error() -> UnavailableError:
     """The error of calls to a stopped listener."""
     return UnavailableError("the server is shutting down")
 
 
-def cancelled() -> CancelledError:
+def cancelled_error() -> CancelledError:
     """The error of calls whose handlers were cancelled by the listener."""
     return CancelledError("the call was cancelled")

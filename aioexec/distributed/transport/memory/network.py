@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.distributed.transport.methods import METHODS, taken_out
+from aioexec.distributed.transport.methods import METHODS, take_out
 from aioexec.distributed.transport.transport import Handlers, Payload
 
 LATENCY: float = 0.0001
@@ -43,7 +43,7 @@ class Connection(Protocol):
 
     peer: str
 
-    def arrived(self, message: Message) -> None: ...
+    def on_message(self, message: Message) -> None: ...
     def break_off(self, reason: str) -> None: ...
 
 
@@ -53,8 +53,8 @@ class HostListener(Protocol):
     takes_calls: bool
     handlers: Handlers
 
-    def found(self, connection: Any) -> None: ...
-    def lost(self, connection: Any) -> None: ...
+    def on_connection_made(self, connection: Any) -> None: ...
+    def on_connection_lost(self, connection: Any) -> None: ...
     def start_handler(self, handling: Coroutine[Any, Any, None], method: str) -> asyncio.Task[None]: ...
     def abandon(self) -> None: ...
 
@@ -227,7 +227,7 @@ class MemoryNetwork:
             if host in self._frozen:
                 self._frozen[host].append(message)
                 return
-        message.connection.arrived(message)
+        message.connection.on_message(message)
 
 
 def host_of(address: str) -> str:
@@ -248,4 +248,4 @@ def copied(payload: Payload, method: str, *, is_reply: bool) -> Payload:
     if payload.tensors:
         return Payload(message, [None if each is None else np.array(each) for each in payload.tensors])
     place = described.received if is_reply else described.sent
-    return Payload(message, taken_out(message, place, _MOST_BYTES))
+    return Payload(message, take_out(message, place, _MOST_BYTES))

@@ -63,7 +63,7 @@ class Connection:
     Constant: `peer` (its name), `_client`, `_address`. `broken` is the reason why the caller's end was closed, or None;
     `_waiting` holds the futures of the calls under way, `_followed` the callbacks for notifications of calls, each with the
     numbers of the messages that it has received. `_listener` is the one that took the first request, and has closed its end
-    once `_hung_up`; `_handled` holds its tasks by call, None for a call that was cancelled.
+    once `_has_hung_up`; `_handled` holds its tasks by call, None for a call that was cancelled.
     """
 
     def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
@@ -74,7 +74,7 @@ class Connection:
         self._address = address
         self._host = host_of(address)
         self._listener: HostListener | None = None
-        self._hung_up = False
+        self._has_hung_up = False
         self._calls = 0
         self._waiting: dict[int, asyncio.Future[Payload] | _PostedCall] = {}
         self._followed: dict[int, tuple[Notify, set[int]]] = {}
@@ -88,7 +88,7 @@ class Connection:
     ) -> Payload:
         """Send a request, wait for its reply."""
         reply: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        number = self._begun(method, request, deadline, reply)
+        number = self._send_request(method, request, deadline, reply)
         if notify is not None:
             self._followed[number] = notify, set()
         try:
@@ -100,10 +100,10 @@ class Connection:
     def post(self, method: str, request: Payload, answered: Answered) -> Posted:
         """Send a request whose reply goes to a callback."""
         posted = _PostedCall(self, method, answered)
-        posted.number = self._begun(method, request, None, posted)
+        posted.number = self._send_request(method, request, None, posted)
         return posted
 
-    def _begun(
+    def _send_request(
         self,
         method: str,
         request: Payload,
@@ -132,7 +132,7 @@ class Connection:
     ) -> None:
         self._network.send(self, kind, self._client.host, self._host, method, call, content, deadline)
 
-    def _answered(self, message: Message) -> None:
+    def _on_reply(self, message: Message) -> None:
         reply = self._waiting.pop(message.call, None)
         if reply is None or reply.done():
             return
@@ -141,7 +141,7 @@ class Connection:
         else:
             reply.set_exception(message.content)
 
-    def _notified(self, message: Message) -> None:
+    def _on_notification(self, message: Message) -> None:
         notify, seen = self._followed.get(message.call, (None, set()))
         if notify is None or message.number in seen:
             return
@@ -167,7 +167,7 @@ class Connection:
 
     # Both ends
 
-    def arrived(self, message: Message) -> None:
+    def on_message(self, message: Message) -> None:
         """Handle a message that has arrived at one end."""
         match message.kind:
             case "close":
@@ -181,9 +181,9 @@ class Connection:
             case "cancel":
                 self._cancel(message.call)
             case "notification":
-                self._notified(message)
+                self._on_notification(message)
             case _:
-                self._answered(message)
+                self._on_reply(message)
 
     def break_off(self, reason: str) -> None:
         """Break the connection for both ends at once."""
@@ -202,24 +202,24 @@ class Connection:
 
     def hang_up(self) -> None:
         """Refuse further requests, and cancel those under way."""
-        self._hung_up = True
+        self._has_hung_up = True
         handled, self._handled = self._handled, {}
         for tasks in handled.values():
             for task in tasks or ():
                 task.cancel()
         listener, self._listener = self._listener, None
         if listener is not None:
-            listener.lost(self)
+            listener.on_connection_lost(self)
 
     def _begin(self, message: Message) -> None:
         """Start the handler of a request. A repeated one is handled only if it has a request id, and its reply is dropped."""
         listener = self._listener or self._network.listener(self._address)
-        if listener is None or not listener.takes_calls or self._hung_up:
+        if listener is None or not listener.takes_calls or self._has_hung_up:
             self._respond(message, "refused", _Refused(f"no listener at {self._address}"))
             return
         if self._listener is None:
             self._listener = listener
-            listener.found(self)
+            listener.on_connection_made(self)
         tasks = self._handled.get(message.call, [])
         is_repeated = message.call in self._handled
         if tasks is None or (is_repeated and not _has_request_id(message)):
@@ -233,7 +233,7 @@ class Connection:
         kind: Kind = "error"
         answer: Payload | OpError
         try:
-            reply = await self._reply_of(message, handlers)
+            reply = await self._call_handler(message, handlers)
             kind, answer = "reply", copied(reply, message.method, is_reply=True)
         except TimeoutError:
             answer = DeadlineExceededError("Deadline Exceeded")
@@ -248,7 +248,7 @@ class Connection:
             self._respond(message, kind, answer)
             self._forget(message.call)
 
-    async def _reply_of(self, message: Message, handlers: Handlers) -> Payload:
+    async def _call_handler(self, message: Message, handlers: Handlers) -> Payload:
         handler = handlers.get(message.method)
         if handler is None:
             raise UnimplementedError(f"{message.method} is not served at {self._address}")
@@ -265,7 +265,7 @@ class Connection:
         self._respond(request, "notification", copied(payload, request.method, is_reply=True))
 
     def _respond(self, message: Message, kind: Kind, content: Payload | OpError) -> None:
-        if self.broken is None and not (self._hung_up and kind != "refused"):
+        if self.broken is None and not (self._has_hung_up and kind != "refused"):
             self._network.send(
                 self, kind, self._host, self._client.host, message.method, message.call, content
             )
@@ -338,7 +338,7 @@ class MemoryChannel(Channel):
         self._network = network
         self._life = life
         self._connection: Connection | None = None
-        self._closed = False
+        self._is_closed = False
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
@@ -366,7 +366,7 @@ class MemoryChannel(Channel):
         await self._connect().call(method, request, None, notify)
 
     def _connect(self) -> Connection:
-        if self._closed:
+        if self._is_closed:
             raise UnavailableError(f"the channel to {self.address} was closed")
         if self._life.is_dead:
             raise UnavailableError(f"{self._life.host} was killed and cannot connect")
@@ -375,7 +375,7 @@ class MemoryChannel(Channel):
         return self._connection
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True
         connection, self._connection = self._connection, None
         if connection is not None and connection.broken is None:
             connection.close()
@@ -411,7 +411,7 @@ class MemoryListener(Listener):
         self._network.ready(self.address).set()
 
     async def stop(self, grace: float | None = None) -> None:
-        self._take_no_more()
+        self._stop_taking_calls()
         if self._tasks and grace is not None:
             await asyncio.wait(self._tasks, timeout=grace)
         for connection in list(self._connections):
@@ -421,21 +421,21 @@ class MemoryListener(Listener):
 
     def abandon(self) -> None:
         """Cancel the calls under way, because the host was killed."""
-        self._take_no_more()
+        self._stop_taking_calls()
         for connection in list(self._connections):
             connection.break_off(f"{self._life.host} was lost")
 
-    def _take_no_more(self) -> None:
+    def _stop_taking_calls(self) -> None:
         if self.takes_calls:
             self.takes_calls = False
             del self._life.listeners[self.address]
             self._network.ready(self.address).clear()
 
-    def found(self, connection: Connection) -> None:
+    def on_connection_made(self, connection: Connection) -> None:
         """Add a connection made to this listener."""
         self._connections[connection] = None
 
-    def lost(self, connection: Connection) -> None:
+    def on_connection_lost(self, connection: Connection) -> None:
         """Remove a connection that has ended."""
         self._connections.pop(connection, None)
         if self._on_peer_gone is not None and not self._life.is_dead:

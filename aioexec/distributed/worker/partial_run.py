@@ -1,7 +1,7 @@
-"""A partial run on a worker: a step that stays open between calls.
+"""The part of a partial run on a worker: a step that stays open between calls.
 
-The first call begins it, each call sends values and waits for others, the last one waits for its end. It runs in a task of its
-own; the session that made it ends it by the last call or by `cancel`.
+The first call begins the part, each call sends values and waits for others, the last one waits for its end. The part runs in a
+task of its own; the session that made it ends it by the last call or by `cancel`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from aioexec.errors import CancelledError, InvalidArgumentError, OpError, from_e
 from aioexec.execution.rendezvous import IntraProcessRendezvous, Received
 
 
-class OpenStep:
-    """A partial run; `error` is its error, None unless it failed.
+class PartialRunPart:
+    """The part of one partial run; `error` is its error, None unless it failed.
 
     Args:
-        run: runs it until cancelled or done.
-        on_end: called at its end.
+        run: runs the part until cancelled or done.
+        on_end: called when the part has ended.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class OpenStep:
         except Exception as error:
             self.error = from_exception(error)
 
-    async def received(self, keys: Sequence[str]) -> list[Any]:
+    async def wait_for_values(self, keys: Sequence[str]) -> list[Any]:
         """Wait for values that the step sends.
 
         Raises:
-            OpError: it failed, or has ended without sending one of them.
+            OpError: the step failed, or has ended without sending one of them.
         """
-        return [(await self._received(key))[0] for key in keys]
+        return [(await self._wait_for_value(key))[0] for key in keys]
 
-    async def _received(self, key: str) -> Received:
+    async def _wait_for_value(self, key: str) -> Received:
         waiting = self.rendezvous.recv(key)
         try:
             await asyncio.wait((waiting, self._task), return_when=asyncio.FIRST_COMPLETED)
@@ -60,23 +60,23 @@ class OpenStep:
             waiting.cancel()
         raise self.error or InvalidArgumentError(f"{key} was requested, but the step has not sent it")
 
-    async def ended(self) -> None:
-        """Wait for the end.
+    async def wait_ended(self) -> None:
+        """Wait until the part has ended.
 
         Raises:
-            OpError: it failed.
+            OpError: the step failed.
         """
         await asyncio.wait((self._task,))
         if self.error is not None or self._task.cancelled():
             raise self.error or CancelledError("the step was cancelled before it began")
 
-    def stop(self) -> None:
-        """Cancel it."""
+    def cancel(self) -> None:
+        """Cancel the run; does not wait for its end."""
         self._task.cancel()
 
-    async def cancel(self) -> None:
-        """Cancel it and wait until it has ended, even if this is cancelled meanwhile."""
-        self.stop()
+    async def cancel_and_wait(self) -> None:
+        """Cancel the run and wait for its end, even if the calling task is cancelled."""
+        self.cancel()
         cancelled = None
         while not self._task.done():
             try:
