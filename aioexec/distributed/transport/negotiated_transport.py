@@ -8,6 +8,7 @@ the channel keeps using gRPC too. After a lost connection the next call repeats 
 from __future__ import annotations
 
 import asyncio
+import enum
 import secrets
 import ssl
 from collections.abc import Callable
@@ -89,10 +90,25 @@ def host_of(address: str) -> str | None:
     return host if ":" not in host else None
 
 
+class _State(enum.Enum):
+    """The states of a channel. The next call after a loss notices it, and negotiates.
+
+    UNDECIDED ── no fast path ──▶ GRPC ── gRPC loses the peer ──▶ UNDECIDED
+    UNDECIDED ── connected ──▶ FAST ── the connection is lost ──▶ UNDECIDED
+    each of them ── close ──▶ CLOSED
+    """
+
+    UNDECIDED = "undecided"
+    FAST = "fast"
+    GRPC = "grpc"
+    CLOSED = "closed"
+
+
 class NegotiatedChannel(Channel):
     """Calls over the fast path or gRPC.
 
-    `_connection` is the fast path, once connected; `_stays` states that there is none, until gRPC loses the peer.
+    Constant: `_host`, None for an address of a form that has no fast path; `_grpc`, the channel for it. Changing: `_state`;
+    `_connection`, the fast path, set exactly while FAST; it is made under the lock `_connecting`.
     """
 
     def __init__(self, address: str, grpc: Channel, transport: NegotiatedTransport) -> None:
@@ -100,10 +116,9 @@ class NegotiatedChannel(Channel):
         self._grpc = grpc
         self._transport = transport
         self._host = host_of(address)
+        self._state = _State.UNDECIDED
         self._connection: CallingConnection | None = None
-        self._stays = self._host is None
         self._connecting = asyncio.Lock()
-        self._is_closed = False
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
@@ -124,7 +139,8 @@ class NegotiatedChannel(Channel):
         try:
             return await self._grpc.call(method, request, timeout, wait_for_ready=wait_for_ready)
         except UnavailableError:
-            self._stays = self._host is None
+            if self._state is _State.GRPC:
+                self._state = _State.UNDECIDED
             raise
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
@@ -139,56 +155,65 @@ class NegotiatedChannel(Channel):
             await connection.call(method, request, None, notify)
 
     async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
-        """The fast path, or None if there is none."""
+        """The fast path, or None if there is none.
+
+        Raises:
+            UnavailableError: the channel is closed, or the peer cannot be reached.
+        """
         if self._connection is not None and self._connection.is_open:
             return self._connection
-        if self._stays:
+        self._check_open()
+        if self._state is _State.GRPC or self._host is None:
             return None
         hello = Payload(HelloRequest(version=[frames.VERSION]))
         try:
             answer = await self._grpc.call(_HELLO, hello, timeout, wait_for_ready=wait_for_ready)
         except UnimplementedError:
-            self._stays = True
+            self._use_grpc()
             return None
         if answer.message.version != frames.VERSION or not answer.message.port:
-            self._stays = True
+            self._use_grpc()
             return None
         async with self._connecting:
-            return await self._connect_fast(answer.message)
+            return await self._connect_fast(self._host, answer.message)
 
-    async def _connect_fast(self, hello: HelloResponse) -> CallingConnection | None:
-        assert self._host is not None
+    async def _connect_fast(self, host: str, hello: HelloResponse) -> CallingConnection | None:
         if self._connection is not None and self._connection.is_open:
             return self._connection
         self._check_open()
         try:
             async with asyncio.timeout(_CONNECTING_SECONDS):
-                self._connection = await self._transport.connect(self._host, hello)
+                connection = await self._transport.connect(host, hello)
         except (TimeoutError, UnavailableError):
-            self._stays = True
+            self._use_grpc()
             return None
-        try:
-            self._check_open()  # it may have been closed meanwhile
-        except UnavailableError:
-            await self._disconnect()
-            raise
-        return self._connection
+        if self._state is _State.CLOSED:  # meanwhile
+            await self._disconnect(connection)
+            self._check_open()
+        self._connection, self._state = connection, _State.FAST
+        return connection
 
-    async def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.end(f"the channel to {self.address} was closed")
-            connection.abort()
-            await connection.lost
+    def _use_grpc(self) -> None:
+        """Record that there is no fast path, unless another call has connected, or closed the channel, meanwhile."""
+        is_connected = self._connection is not None and self._connection.is_open
+        if self._state is not _State.CLOSED and not is_connected:
+            self._connection, self._state = None, _State.GRPC
+
+    async def _disconnect(self, connection: CallingConnection) -> None:
+        connection.end(f"the channel to {self.address} was closed")
+        connection.abort()
+        await connection.lost
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._state is _State.CLOSED:
             raise UnavailableError(f"the channel to {self.address} was closed")
 
     async def close(self) -> None:
-        self._is_closed = True
+        connection, self._connection = self._connection, None
+        self._state = _State.CLOSED
         try:
-            await self._disconnect()
+            if connection is not None:
+                await self._disconnect(connection)
         finally:
             await self._grpc.close()
 
