@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.master.master_session import MasterSession
+from aioexec.distributed.master.remote_sessions import RemoteSessions
 from aioexec.ops.functions.defun import Defun
 from aioexec.planning.export import subgraph_to_graph_def
 from aioexec.planning.prune import prune
@@ -204,13 +204,13 @@ async def test_a_traced_step_reports_all_tasks(cluster):
 
 async def test_a_task_that_has_nothing_left_of_a_step_gets_no_cleanup_call(cluster, monkeypatch):
     sent: list[str] = []
-    send = MasterSession._send
+    send = RemoteSessions.send
 
     def noting(self, task, name, **fields):
         sent.append(name)
         send(self, task, name, **fields)
 
-    monkeypatch.setattr(MasterSession, "_send", noting)
+    monkeypatch.setattr(RemoteSessions, "send", noting)
     graph = ax.Graph()
     with graph.as_default():
         x = ax.placeholder(ax.float32, [], name="x")

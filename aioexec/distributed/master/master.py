@@ -18,7 +18,8 @@ from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import BorrowedDevices
 from aioexec.distributed.cluster.cluster import task_name
 from aioexec.distributed.master.graph_syntax import check_syntax
-from aioexec.distributed.master.master_session import MasterSession, get_devices
+from aioexec.distributed.master.master_session import MasterSession
+from aioexec.distributed.master.remote_sessions import get_devices
 from aioexec.distributed.master.session_table import SessionTable
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.gathering import gather
@@ -53,7 +54,7 @@ class Master:
         collection: when to close sessions that were left open.
 
     Changing: `_sessions`, the open sessions; `_ends`, tasks that close a session in the background; `_undeleted`, see
-    `MasterSession`; `_requests`, the ids of recent requests.
+    `RemoteSessions`; `_requests`, the ids of recent requests.
     """
 
     def __init__(
@@ -288,8 +289,7 @@ class Master:
         message = request.message
         self._requests.check(message.request_id, "PartialRunSetup (Master)")
         session = self._find_session(message.session_handle, call)
-        if session.is_doubtful:
-            await session.mend()
+        await session.doubtful.check()
         handle = await session.partial_run_setup(
             list(message.feed), list(message.fetch), list(message.target)
         )

@@ -7,9 +7,7 @@ tasks are registered there once per plan, and run by handle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -18,29 +16,20 @@ import numpy as np
 
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
-from aioexec.devices.remote import RemoteDevice
+from aioexec.distributed.master.doubtful_tasks import DoubtfulTasks
 from aioexec.distributed.master.remote_parts import DistributedParts, DistributedStep, RegisteredPart
+from aioexec.distributed.master.remote_sessions import RemoteSessions
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.gathering import gather
-from aioexec.distributed.transport.methods import METHODS
-from aioexec.distributed.transport.status import POSSIBLY_RESTARTED
-from aioexec.distributed.transport.transport import Channel, Payload
+from aioexec.distributed.transport.transport import Payload
 from aioexec.distributed.worker.event_steps import MakeReply, answer_of
 from aioexec.distributed.worker.worker import Worker
 from aioexec.distributed.worker.worker_session import Peers
 from aioexec.dtypes import as_dtype
-from aioexec.errors import (
-    AbortedError,
-    CancelledError,
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    UnavailableError,
-)
+from aioexec.errors import CancelledError, InternalError, InvalidArgumentError, OpError
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
 from aioexec.observability.metrics import STEPS
-from aioexec.planning.partition import signed
 from aioexec.planning.plan import Plan, RemotePartition
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.named_steps import NamedStep
@@ -48,20 +37,14 @@ from aioexec.sessions.names import find_operation, parse_tensor_name
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.reordering import Reordered
 
-GET_STATUS = "WorkerService/GetStatus"
-
-CLOSE_SECONDS = 10.0
-"""Seconds that a closing session waits for the reply of another task."""
-
 
 class MasterSession(DirectSession):
     """One client's session.
 
-    Constant: `_peers`, its cluster; `tasks`, the other tasks it uses. Changing: `graph_version`, the number of extensions,
-    under the lock `extending`; `_opened`, tasks on which this session is open; `_remote`, their devices; `_doubtful`, tasks
-    with failures, and whether they have lost their registered graphs; `_cleanups`, background calls, awaited by `close`;
-    `_graphs`, by task the handles of graphs registered for the present devices. `_undeleted`, shared by the sessions of a
-    master: by task the handles of sessions whose deletion there failed.
+    Constant: `_peers`, its cluster; `_worker`, the worker of the same server; `_remote`, the sessions on the other tasks;
+    `_numbers`, the source of the ids of steps and requests. Changing: `graph_version`, the number of extensions, under the lock
+    `extending`; `doubtful`, tasks that may have lost the session; `_graphs`, by task the handles of graphs registered there
+    for the present devices.
     """
 
     def __init__(
@@ -75,19 +58,15 @@ class MasterSession(DirectSession):
         undeleted: dict[str, list[str]],
     ) -> None:
         super().__init__(options, devices, lambda _: None, f"{bits(64):016x}")
-        self._undeleted = undeleted if peers.fetch is None else {}
-        self.tasks = tuple(tasks)
         self.graph_version = 0
         self.extending = asyncio.Lock()
         self._worker = worker
         self._peers = peers
         self._numbers = Random(bits(64))  # the system's generator is slow, and steps need two numbers each
-        self._opened: set[str] = set()
-        self._remote: dict[str, list[RemoteDevice]] = {}
-        self._doubtful: dict[str, bool] = {}
-        self._mending = asyncio.Lock()
+        incarnation = self.client_device.attributes.incarnation
+        self._remote = RemoteSessions(self.session_handle, options, incarnation, peers, tasks, undeleted)
+        self.doubtful = DoubtfulTasks(self._restore_at)
         self._graphs: dict[str, list[str]] = {}
-        self._cleanups: dict[asyncio.Task[None], None] = {}
 
     @property
     def task(self) -> str:
@@ -97,61 +76,18 @@ class MasterSession(DirectSession):
     # The other tasks
 
     async def open(self) -> None:
-        """Open a session on every other task, and get its devices; waits for tasks that are not reachable yet."""
-        await gather(self._open_at(task, wait_for_ready=True) for task in self.tasks)
+        """Open a session on every other task, and use its devices; waits for tasks that are not reachable yet."""
+        await self._remote.open_all()
         self._use_devices()
-
-    async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
-        channel = self._peers.workers.channel(task)
-        devices = await get_devices(channel, wait_for_ready=wait_for_ready)
-        self._opened.add(task)
-        await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
-        self._remote[task] = [RemoteDevice(_renamed(each, task)) for each in devices]
-        for handle in self._undeleted.pop(task, ()):
-            if handle != self.session_handle:
-                with suppress(OpError):
-                    await self._delete_at(task, handle)
-
-    def _opening(self, task: str) -> dict[str, Any]:
-        job, _, index = task.removeprefix("/job:").partition("/replica:0/task:")
-        return {
-            "session_handle": self.session_handle,
-            "server_def": {
-                "job_name": job,
-                "task_index": int(index),
-                "protocol": "grpc",
-                "default_session_config": self.options.config,
-                "cluster": None if self._peers.fetch is None else self.options.config.cluster_def,
-            },
-            "isolate_session_state": self.options.isolate_session_state or self._peers.fetch is not None,
-            "master_task": self.task,
-            "master_incarnation": signed(self.client_device.attributes.incarnation),
-        }
-
-    async def _ask(
-        self,
-        task: str,
-        name: str,
-        timeout: float | None = None,
-        *,
-        wait_for_ready: bool = False,
-        **fields: Any,
-    ) -> Any:
-        method = f"WorkerService/{name}"
-        request = METHODS[method].request(**fields)
-        channel = self._peers.workers.channel(task)
-        reply = await channel.call(method, Payload(request), timeout, wait_for_ready=wait_for_ready)
-        return reply.message
 
     def _use_devices(self) -> None:
         """Use the present devices for placement; plans for other devices are discarded."""
-        remote = [device for task in self.tasks for device in self._remote.get(task, ())]
-        self.device_set = DeviceSet([*self.device_mgr.list_devices(), *remote])
+        self.device_set = DeviceSet([*self.device_mgr.list_devices(), *self._remote.devices])
         self.forget_plans()
         graphs, self._graphs = self._graphs, {}
         for task, handles in graphs.items():
             for handle in handles:
-                self._send(
+                self._remote.send(
                     task,
                     "DeregisterGraph",
                     session_handle=self.session_handle,
@@ -172,7 +108,7 @@ class MasterSession(DirectSession):
     async def _register_part(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
         graph_def = await self.in_planner(partial(_graph_def, part, graph))
         try:
-            reply = await self._ask(
+            reply = await self._remote.call(
                 part.task,
                 "RegisterGraph",
                 session_handle=self.session_handle,
@@ -182,12 +118,12 @@ class MasterSession(DirectSession):
                 config_proto=self.options.config,
             )
         except OpError as error:
-            self._record_failure(part.task, error)
+            self.doubtful.record_failure(part.task, error)
             raise
         self._graphs.setdefault(part.task, []).append(reply.graph_handle)
         channel = self._peers.workers.channel(part.task)
         return RegisteredPart(
-            part.task, channel, self.session_handle, reply.graph_handle, self._record_failure
+            part.task, channel, self.session_handle, reply.graph_handle, self.doubtful.record_failure
         )
 
     # Steps
@@ -202,7 +138,7 @@ class MasterSession(DirectSession):
     ) -> Answer | None:
         """Begin a known step without special options, synchronously; None if it has to wait."""
         step = self._named.get((feeds, outputs, targets))
-        if step is None or self._doubtful or not self.runs_nowait or not self.steps.life.is_open:
+        if step is None or self.doubtful.tasks or not self.runs_nowait or not self.steps.life.is_open:
             return None
         found = step.executor.run_nowait(values)
         if found is None:
@@ -234,30 +170,10 @@ class MasterSession(DirectSession):
         return DistributedStep(step_id, rendezvous, parts, self._clean_up)
 
     def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
-        """Call CleanupGraph on every task, in the background; `close` awaits these calls."""
+        """Call CleanupGraph on every task, in the background."""
         self._worker.steps.end(step_id)
         for part in parts:
-            self._send(part.task, "CleanupGraph", step_id=step_id)
-
-    def _send(self, task: str, name: str, **fields: Any) -> None:
-        """Make a call in the background. A lost task is recorded as doubtful, to be checked before the next step."""
-
-        async def ask() -> None:
-            with suppress(OpError):
-                await self._ask(task, name, CLOSE_SECONDS, **fields)
-
-        asking = asyncio.ensure_future(ask())
-        self._cleanups[asking] = None
-        asking.add_done_callback(self._cleanups.pop)
-
-    def _record_failure(self, task: str, error: OpError) -> None:
-        """Mark a task that was lost, or may have been restarted, as doubtful: the next step checks its state first."""
-        if isinstance(error, AbortedError) and (
-            POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
-        ):
-            self._doubtful[task] = True
-        elif isinstance(error, UnavailableError | AbortedError):
-            self._doubtful.setdefault(task, False)
+            self._remote.send(part.task, "CleanupGraph", step_id=step_id)
 
     async def run(
         self,
@@ -268,10 +184,10 @@ class MasterSession(DirectSession):
         metadata: Any = None,
     ) -> list[Any]:
         self._check_dtypes(feeds)
-        if self._doubtful:
+        if self.doubtful.tasks:
             asked = (tuple([name for name, _ in feeds]), tuple(output_names), tuple(target_names))
             known = self._named.get(asked)
-            await self.mend(None if known is None else _tasks_of(known.executor))
+            await self.doubtful.check(None if known is None else _tasks_of(known.executor))
         return await super().run(options, feeds, output_names, target_names, metadata)
 
     def _check_dtypes(self, feeds: Sequence[tuple[str, Any]]) -> None:
@@ -290,37 +206,11 @@ class MasterSession(DirectSession):
                     f"for node {{{{node _recv_{node}_{index}}}}}"
                 )
 
-    async def mend(self, tasks: Collection[str] | None = None) -> None:
-        """Check the state of tasks that failed, and reopen this session on those that were restarted.
-
-        Args:
-            tasks: those a step needs. None: all of them, and unreachable ones are skipped.
-
-        Raises:
-            UnavailableError: a needed task is unreachable.
-        """
-        doubtful = [task for task in self._doubtful if tasks is None or task in tasks]
-        if doubtful:
-            async with self._mending:
-                for task in doubtful:
-                    with nullcontext() if tasks is not None else suppress(UnavailableError):
-                        await self._mend(task)
-
-    async def _mend(self, task: str) -> None:
-        has_lost = self._doubtful.get(task)
-        if has_lost is None:
-            return  # mended by another call meanwhile
-        known = {device.attributes for device in self._remote[task]}
-        found = await get_devices(self._peers.workers.channel(task))
-        if has_lost or known != {_renamed(each, task) for each in found}:
-            await self._open_at(task)
+    async def _restore_at(self, task: str, has_lost_graphs: bool) -> None:
+        """Open this session on a task again, if its devices show that it was restarted, or it has lost the graphs."""
+        if await self._remote.has_other_devices(task) or has_lost_graphs:
+            await self._remote.open(task)
             self._use_devices()
-        self._doubtful.pop(task, None)
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether `mend` has tasks to check."""
-        return bool(self._doubtful)
 
     # The graph
 
@@ -346,11 +236,11 @@ class MasterSession(DirectSession):
 
     async def make_callable(self, options: Any) -> int:
         await self._wait_until_extended()
-        await self.mend()
+        await self.doubtful.check()
         return await super().make_callable(options)
 
     async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
-        await self.mend()
+        await self.doubtful.check()
         return await super().run_callable(handle, feeds, metadata)
 
     async def _wait_until_extended(self) -> None:
@@ -369,47 +259,20 @@ class MasterSession(DirectSession):
 
     async def list_devices(self) -> list[DeviceAttributes]:
         local = await super().list_devices()
-        return local + [device.attributes for task in self.tasks for device in self._remote.get(task, ())]
+        return local + [device.attributes for device in self._remote.devices]
 
     async def shut_down(self) -> None:
-        for each in list(self._cleanups):
-            each.cancel()
-        await asyncio.gather(*self._cleanups, *map(self._close_at, self.tasks), return_exceptions=True)
+        await self._remote.close()
         try:
             await super().shut_down()
         finally:
             await self._peers.close()
-
-    async def _close_at(self, task: str) -> None:
-        """Delete this session on a task; if that is unreachable, the next session that opens there deletes it."""
-        if task in self._opened:
-            await self._delete_at(task, self.session_handle)
-
-    async def _delete_at(self, task: str, handle: str) -> None:
-        try:
-            await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=handle)
-        except BaseException:
-            self._undeleted.setdefault(task, []).append(handle)
-            raise
-
-
-async def get_devices(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
-    """The devices of a task."""
-    reply = await channel.call(
-        GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready
-    )
-    return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
     """The name of a dtype in errors of TensorFlow's runtime."""
     name = as_dtype(dtype).name
     return {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
-
-
-def _renamed(attributes: DeviceAttributes, task: str) -> DeviceAttributes:
-    """A device with the task's name in the session's cluster; the task reports it under the name it was started with."""
-    return replace(attributes, name=f"{task}/device:{attributes.name.rpartition('/device:')[2]}")
 
 
 def _tasks_of(executor: Executor | Reordered) -> set[str]:
