@@ -47,6 +47,9 @@ from aioexec.train.off_loop import off_loop
 logger = logging.getLogger(__name__)
 
 _SECONDS_PER_HOUR = 3600
+_DEFERRED = (
+    "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or var_list=None."
+)
 _NAMES_OF_NODES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
 
 Kept = tuple[str, float]
@@ -77,6 +80,11 @@ class Saver:
         GraphTypeError, GraphValueError: there is nothing to save, or something that cannot be saved.
     """
 
+    _is_built = False  # whether `saver_def` names the nodes
+    _is_empty = False  # whether there is nothing to save
+    _next_to_keep = 0.0  # a checkpoint written after this time is not deleted
+    _wanted: list[Wanted] | None = None  # what `restore` reads, once that is known
+
     def __init__(
         self,
         var_list: Any = None,
@@ -96,10 +104,7 @@ class Saver:
         filename: str | None = None,
     ) -> None:
         if defer_build and var_list:
-            raise GraphValueError(
-                "If `var_list` is provided then build cannot be deferred. "
-                "Either set defer_build=False or var_list=None."
-            )
+            raise GraphValueError(_DEFERRED)
         self._var_list = var_list
         self._name = name
         self._options: dict[str, Any] = {
@@ -112,19 +117,12 @@ class Saver:
         }
         self._builder = builder
         self._allow_empty = allow_empty
-        self._write_version = write_version
         self._pad_step_number = pad_step_number
         self._save_relative_paths = save_relative_paths
-        self._is_built = False
-        self._is_empty = False
-        self._kept: list[Kept] = []
-        self._next_to_keep = 0.0
-        self._turn = asyncio.Lock()
-        self._wanted: list[Wanted] | None = None
+        self._kept: list[Kept] = []  # the checkpoints that are listed, the oldest first
+        self._turn = asyncio.Lock()  # held while files are written
         self.saver_def = saver_def
-        if saver_def is not None:
-            self._check_saver_def()
-            self._write_version = saver_def.version
+        self._write_version = write_version if saver_def is None else self._version_of_saver_def()
         if not defer_build:
             self.build()
 
@@ -161,6 +159,11 @@ class Saver:
         for field in _NAMES_OF_NODES[1:]:
             if not getattr(self.saver_def, field):
                 raise GraphValueError(f"saver_def must specify the {field}: {self.saver_def}")
+
+    def _version_of_saver_def(self) -> int:
+        self._check_saver_def()
+        version: int = self.saver_def.version
+        return version
 
     @property
     def _seconds_between_kept(self) -> float:
