@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aioexec.dtypes import variant
 from tests.campaigns.accepted import (
     ANY,
     EVERY_OP,
@@ -224,6 +225,13 @@ DECIDED = (
         only=lambda call: max(call.attrs.get("width", 0), call.attrs.get("precision", 0)) > 2**16,
     ),
     Accepted(
+        "AsString",
+        INVALID,
+        VALUES,
+        "values of variant have no text; TensorFlow writes down what they are in C++",
+        only=has("T", variant),
+    ),
+    Accepted(
         "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2",
         VALUES,
         VALUES,
@@ -279,7 +287,7 @@ DECIDED = (
         only=lambda call: call.attrs.get("out_type") is not None and call.attrs["out_type"].name == "variant",
     ),
     Accepted(
-        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2",
+        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu",
         VALUES,
         ANY,
         "TensorFlow takes numbers below the normal ones for zero",
@@ -313,7 +321,7 @@ DECIDED = (
         "a dimension of one element in both shapes need not be summed over",
     ),
     Accepted(
-        "MatrixInverse Lu",
+        "MatrixInverse MatrixSolve Lu",
         VALUES,
         INVALID,
         "TensorFlow's search for a pivot that is zero finds some that are no numbers, depending on their places",
@@ -362,7 +370,7 @@ DECIDED = (
         only=has("compute_uv", False),
     ),
     Accepted(
-        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4",
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionWithOverlaps",
         VALUES,
         VALUES,
         "the overlap of boxes without ends is NaN, so which of them are kept follows from the order of comparisons",

@@ -52,6 +52,10 @@ def has_windows_along_channels(call: Call) -> bool:
     return any(sizes[channels:][:1] != [1] for sizes in windows(call))
 
 
+def has_windows_along_batch(call: Call) -> bool:
+    return any(sizes[:1] != [1] for sizes in windows(call))
+
+
 def has_dilations(call: Call) -> bool:
     return set(call.attrs.get("dilations", ())) - {1} != set()
 
@@ -100,6 +104,15 @@ def has_odd_rank(call: Call) -> bool:
     """Whether images or filters, or the vectors of their sizes, have another rank than the strides."""
     ranks = {each.size if each.dtype == np.int32 and each.ndim == 1 else each.ndim for each in operands(call)}
     return ranks != {len(call.attrs["strides"])}
+
+
+def has_odd_records(call: Call) -> bool:
+    """Whether no file has records of such sizes, or of this encoding."""
+    sizes = [call.attrs.get(f"{name}_bytes", 0) for name in ("header", "footer", "hop")]
+    return min(call.attrs["record_bytes"] - 1, *sizes) < 0 or call.attrs.get("encoding", "") not in (
+        "",
+        "ZLIB",
+    )
 
 
 def has_odd_weights(call: Call) -> bool:

@@ -398,6 +398,43 @@ for _columns, _boxes in ((0, 1), (2, 1), (2, 0)):
             [zeros(1, 4, 5, 3), zeros(1, _boxes, 4), zeros(_rows, _columns)],
             INVALID,
         )
+for _kind, _typed in (("RandomGamma", {}), ("RandomPoissonV2", {"dtype": dt.int32})):
+    odd(f"one number of {_kind}", _kind, [np.zeros(0, np.int32), one(1.0, np.float32)], ((),), **_typed)
+for _count, _expected in ((5, ((5, 0),)), (2, INVALID), (0, INVALID)):
+    odd(
+        f"{_count} means of 5 rows without numbers",
+        "ParameterizedTruncatedNormal",
+        [
+            ints(5, 0),
+            zeros(_count),
+            *(one(each, np.float32) for each in (0, 1, -1)),
+        ],  # parameters of no normal
+        _expected,
+    )
+_TWO_BOXES = [np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]], np.float32), zeros(2), one(2)]
+odd(
+    "boxes suppressed by a deviation of NaN",
+    "NonMaxSuppressionV5",
+    [*_TWO_BOXES, *(one(each, np.float32) for each in (0.5, 0, np.nan))],
+    INVALID,
+)
+for _number in (np.nan, np.inf):
+    _matrix = np.array([[_number, 1], [2, 3], [4, 5]])
+    odd(
+        f"least squares of {_number}",
+        "MatrixSolveLs",
+        [_matrix, np.ones((3, 1)), one(0.0, np.float64)],
+        ((2, 1),),
+        fast=False,
+    )
+odd(
+    "a sparse tensor split along a vector",
+    "SparseSplit",
+    [longs(0), longs([0, 1]), zeros(1), longs(3, 3)],
+    INVALID,
+    num_split=2,
+)
+odd("texts joined by one segment", "UnsortedSegmentJoin", [texts(b"a", b"b"), one(1), one(3)], INVALID)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

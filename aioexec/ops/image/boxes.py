@@ -193,7 +193,7 @@ def suppression_kernel(context: KernelContext) -> Compute:
         threshold = given[0] if given else float(Single(attrs["iou_threshold"]))
         least = given[1] if len(given) > 1 else -np.inf
         sigma = given[2] if len(given) > 2 else 0.0
-        if sigma < 0:
+        if not sigma >= 0:
             raise InvalidArgumentError(f"soft_nms_sigma must be non-negative, got {sigma}")
         _check(boxes, scores, most, threshold)
         chosen, found = choose(

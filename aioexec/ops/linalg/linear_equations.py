@@ -200,7 +200,9 @@ def _least_squares(context: KernelContext) -> Compute:
         if regularizer.ndim or not regularizer >= 0:
             raise InvalidArgumentError(f"l2_regularizer must be a scalar >= 0, got {regularizer.tolist()}")
         if not fast:
-            return np.asarray(np.matmul(np.linalg.pinv(matrix), rhs))
+            finite = np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
+            solved = np.matmul(np.linalg.pinv(np.where(finite, matrix, 0)), rhs)
+            return np.where(finite, solved, np.nan).astype(matrix.dtype)  # `pinv` refuses NaN
         turned_matrix, (rows, columns) = adjoint(matrix), matrix.shape[-2:]
         tall = rows >= columns
         normal = np.matmul(turned_matrix, matrix) if tall else np.matmul(matrix, turned_matrix)

@@ -54,7 +54,7 @@ def _gamma_kernel(context: KernelContext) -> Compute:
         count = size_of(sizes)
         start = stream.reserve_for(size_of((*sizes, *alpha.shape)))
         drawn = philox_lanes.gamma(stream.key, start, alpha.reshape(-1), count)
-        return drawn.astype(alpha.dtype).reshape(*sizes, *alpha.shape)
+        return drawn.astype(alpha.dtype).reshape((*sizes, *alpha.shape))
 
     return compute
 
@@ -67,7 +67,7 @@ def _poisson_kernel(context: KernelContext) -> Compute:
         count = size_of(sizes)
         start = stream.reserve_for(size_of((*sizes, *rate.shape)))
         drawn = philox_lanes.poisson(stream.key, start, rate.reshape(-1), count, highest_of(dtype))
-        return drawn.astype(dtype).reshape(*sizes, *rate.shape)
+        return drawn.astype(dtype).reshape((*sizes, *rate.shape))
 
     return compute
 
@@ -107,12 +107,13 @@ def _truncated_kernel(context: KernelContext) -> Compute:
         sizes = sizes_of(shape)
         if not sizes:
             raise InvalidArgumentError(f"Shape vector must not be empty, got shape {shown(sizes)}")
+        _check_lengths(parameters, sizes[0])
         total = size_of(sizes)
         if total == 0:
             return np.zeros(sizes, dtype)
         result = np.empty(total, dtype)  # allocated first: too large a request fails before drawing
         count, size = batches_of(sizes, all(parameter.size == 1 for parameter in parameters))
-        rows = list(zip(*_by_batch(parameters, sizes[0], count), strict=True))
+        rows = list(zip(*_by_batch(parameters, count), strict=True))
         start = stream.reserve(reserved_for_truncated(count, size))
         batches = Batches(stream.key, start, dtype)
         for k, row in enumerate(rows):
@@ -122,17 +123,21 @@ def _truncated_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _by_batch(parameters: Sequence[Array], given: int, count: int) -> list[Array]:
-    """Broadcast each parameter to one value per batch.
-
-    Raises:
-        InvalidArgumentError: the number of values is neither 1 nor that of the batches, or the parameters are invalid.
-    """
+def _check_lengths(parameters: Sequence[Array], given: int) -> None:
+    """Raise InvalidArgumentError if the number of values of a parameter is neither 1 nor that of the batches."""
     for name, parameter in zip(("means", "stdevs", "minvals", "maxvals"), parameters, strict=True):
         if parameter.ndim > 1 or parameter.size not in (1, given):
             raise InvalidArgumentError(
                 f"Input {name} should have length 1 or shape[0], {given}, got shape: {shown(parameter.shape)}"
             )
+
+
+def _by_batch(parameters: Sequence[Array], count: int) -> list[Array]:
+    """Broadcast each parameter to one value per batch.
+
+    Raises:
+        InvalidArgumentError: the parameters are invalid.
+    """
     wide = [np.broadcast_to(parameter.reshape(-1), (count,)) for parameter in parameters]
     _mean, deviation, least, greatest = wide
     if not ((deviation > 0) & (least < greatest) & (np.isfinite(least) | np.isfinite(greatest))).all():

@@ -338,7 +338,11 @@ def _split_kernel(context: KernelContext) -> Compute:
     count: int = context.attrs["num_split"]
 
     def compute(split_dim: Array, indices: Array, values: Array, shape: Array) -> Any:
-        dims, axis = checked_parts(indices, values, shape), int(split_dim.reshape(-1)[0])
+        if split_dim.ndim:
+            raise InvalidArgumentError(
+                f"Input axis should be a scalar but received shape {shown(split_dim.shape)}"
+            )
+        dims, axis = checked_parts(indices, values, shape), int(split_dim)
         if not -len(dims) <= axis < len(dims):
             raise InvalidArgumentError(
                 f"Input axis should be in range [{-len(dims)}, {len(dims)}), got {axis}"

@@ -127,6 +127,8 @@ def _segment_kernel(context: KernelContext) -> Compute:
         size = int(count)
         if size < 0:
             raise InvalidArgumentError(f"Number of segments cannot be negative, got {size}")
+        if ids.ndim == 0:
+            raise InvalidArgumentError("Segment_id cannot have rank 0")
         if ids.ndim > value.ndim:
             raise OutOfRangeError(
                 f"Invalid segment_id rank {ids.ndim} for input with {value.ndim} dimension(s)"
