@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import aioexec as ax
-from aioexec.planning.fusion import elementwise as fuse
+from aioexec.planning.fusion import elementwise
 from aioexec.planning.layout.variant import ProgramRow
 from tests.tiers import graph, op, programs, session_on
 
@@ -99,9 +99,9 @@ async def check(recipe: tuple[list[tuple[int, ...]], list[Step], list[int]]) -> 
             values.append(built(step, values))
         fetches = [values[-1], *(values[len(feeds) + k] for k in fetched if len(feeds) + k < len(values))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fuse, "LEAST_SAVED_NS", 0)
+        patch.setattr(elementwise, "LEAST_SAVED_NS", 0)
         together, count = await results(made, fetches, feeds, "eager")
-        patch.setattr(fuse, "LEAST_SAVED_NS", math.inf)
+        patch.setattr(elementwise, "LEAST_SAVED_NS", math.inf)
         apart, none = await results(made, fetches, feeds, "eager")
     assert none == 0
     for one, other in zip(together, apart, strict=True):
@@ -135,7 +135,7 @@ def polynomial(x, tanh, exp, log):
 @pytest.mark.parametrize("function", [gelu, softplus_and_more, polynomial])
 @pytest.mark.parametrize("shape", [(), (1,), (31,), (65,), (3, 37), (2, 3, 130)])
 async def test_what_is_fused_computes_what_numpy_does(function, shape, monkeypatch):
-    monkeypatch.setattr(fuse, "LEAST_SAVED_NS", 0)
+    monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", 0)
     array = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     with graph() as made:
         x = ax.placeholder("float32", shape)
@@ -152,7 +152,7 @@ async def test_updates_in_place_are_those_of_single_rows(monkeypatch):
     """Variables that are read before and after they are written, in steps that follow each other."""
     contents = []
     for least in (0, math.inf):
-        monkeypatch.setattr(fuse, "LEAST_SAVED_NS", least)
+        monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", least)
         with graph() as made:
             v = ax.get_variable("v", [5, 33], use_resource=True, initializer=ax.ones_initializer())
             w = ax.get_variable("w", [33], use_resource=True, initializer=ax.ones_initializer())
@@ -191,7 +191,7 @@ async def test_a_loop_gives_the_same_bits_fused_or_not(monkeypatch):
     found = []
     array = np.random.default_rng(3).normal(size=(3, 37)).astype(np.float32)
     for least in (0, math.inf):
-        monkeypatch.setattr(fuse, "LEAST_SAVED_NS", least)
+        monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", least)
         with graph() as made:
             x = ax.placeholder("float32", [3, 37])
             fetches = looped(x)
@@ -204,7 +204,7 @@ async def test_a_loop_gives_the_same_bits_fused_or_not(monkeypatch):
 
 
 async def test_every_node_of_a_fused_row_is_traced(monkeypatch):
-    monkeypatch.setattr(fuse, "LEAST_SAVED_NS", 0)
+    monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", 0)
     with graph() as made:
         x = ax.placeholder("float32", [64])
         y = ax.tanh(ax.exp(x, name="first"), name="second") * 2.0

@@ -13,7 +13,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.ops.control_flow import checks, dependencies as control, numerics, printing
+from aioexec.ops.control_flow import checks, dependencies, numerics, printing
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.native import NativeStatusError, run_native
 
@@ -34,7 +34,7 @@ def placeholder(graph: Graph, dtype: Any = dtypes.float32, shape: Any = None) ->
 def test_a_group_waits_for_all_its_inputs(graph):
     one, other = constant(1), constant(2)
 
-    together = control.group(one, [other.op], {"third": constant(3)})
+    together = dependencies.group(one, [other.op], {"third": constant(3)})
 
     assert together.type == "NoOp"
     assert together.name == "group_deps"
@@ -47,7 +47,7 @@ def test_a_group_has_a_node_for_each_device(graph):
     with graph.device("/cpu:1"):
         other = constant(2)
 
-    together = control.group(one, other, name="all")
+    together = dependencies.group(one, other, name="all")
 
     assert together.name == "all"
     parts = together.control_inputs
@@ -56,19 +56,19 @@ def test_a_group_has_a_node_for_each_device(graph):
 
 
 def test_an_empty_group_does_nothing(graph):
-    assert control.group().type == "NoOp"
-    assert control.no_op("nothing").name == "nothing"
+    assert dependencies.group().type == "NoOp"
+    assert dependencies.no_op("nothing").name == "nothing"
 
 
 def test_a_group_refuses_what_is_no_node(graph):
     with pytest.raises(GraphTypeError, match="must be operations or tensors, got 3"):
-        control.group(3)
+        dependencies.group(3)
 
 
 def test_a_tuple_hands_on_each_value_when_all_are_there(graph):
     one, slices = constant([1.0]), IndexedSlices(constant([[2.0]]), constant([0]))
 
-    result = control.tuple_([one, None, slices], control_inputs=[constant(9).op])
+    result = dependencies.tuple_([one, None, slices], control_inputs=[constant(9).op])
 
     assert result[0].name == "tuple/control_dependency:0"
     assert result[1] is None
@@ -83,15 +83,15 @@ def test_a_tuple_hands_on_each_value_when_all_are_there(graph):
 
 def test_a_tuple_of_nothing_is_refused(graph):
     with pytest.raises(GraphValueError, match="at least one Tensor"):
-        control.tuple_([None])
+        dependencies.tuple_([None])
     with pytest.raises(GraphTypeError, match="control_inputs"):
-        control.tuple_([constant(1)], control_inputs=[3])
+        dependencies.tuple_([constant(1)], control_inputs=[3])
 
 
 def test_a_value_can_be_made_to_wait(graph):
     waited, value = constant(1).op, constant(2)
 
-    result = control.with_dependencies([waited], value)
+    result = dependencies.with_dependencies([waited], value)
 
     assert result.op.type == "Identity"
     assert result.op.control_inputs == [waited]

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
-from aioexec.ops.control_flow import primitives as control_flow
+from aioexec.ops.control_flow import primitives
 from tests.execution.steps import stepping
 
 
@@ -36,17 +36,17 @@ async def run(graph: Any, fetches: Any, feeds: Any = None, processors: int = 1) 
 
 
 def test_both_outputs_of_a_switch_have_the_shape_of_its_data(pred):
-    for output in control_flow.switch(ax.zeros([2, 3]), pred):
+    for output in primitives.switch(ax.zeros([2, 3]), pred):
         assert output.shape == (2, 3)
 
 
 def test_a_switch_takes_one_predicate(graph):
     with pytest.raises(GraphValueError, match="rank 0"):
-        control_flow.switch(1, [True, False])
+        primitives.switch(1, [True, False])
 
 
 def test_a_merge_knows_what_its_inputs_agree_on(graph):
-    value, index = control_flow.merge([ax.zeros([2, 3]), ax.zeros([2, 4])])
+    value, index = primitives.merge([ax.zeros([2, 3]), ax.zeros([2, 4])])
 
     assert value.shape.as_list() == [2, None]
     assert index.dtype == ax.int32
@@ -54,13 +54,13 @@ def test_a_merge_knows_what_its_inputs_agree_on(graph):
 
 
 def test_a_merge_of_different_ranks_has_no_known_shape(graph):
-    value, _ = control_flow.merge([ax.zeros([2]), ax.zeros([2, 4])])
+    value, _ = primitives.merge([ax.zeros([2]), ax.zeros([2, 4])])
 
     assert value.shape.rank is None
 
 
 def test_only_what_is_the_same_in_each_iteration_enters_a_frame_with_its_shape(graph):
-    constant, variable = (control_flow.enter(ax.zeros([2]), "f", is_constant=flag) for flag in (True, False))
+    constant, variable = (primitives.enter(ax.zeros([2]), "f", is_constant=flag) for flag in (True, False))
 
     assert constant.shape == (2,)
     assert variable.shape.rank is None
@@ -69,7 +69,7 @@ def test_only_what_is_the_same_in_each_iteration_enters_a_frame_with_its_shape(g
 
 def test_a_merge_of_nothing_is_refused(graph):
     with pytest.raises(GraphValueError, match="merge inputs is None"):
-        control_flow.merge([ax.constant(1), None])
+        primitives.merge([ax.constant(1), None])
 
 
 # References and slices
@@ -78,13 +78,13 @@ def test_a_merge_of_nothing_is_refused(graph):
 def test_references_go_through_the_ops_for_references(graph, pred):
     reference = ax.Variable(1.0, use_resource=False)._ref()
 
-    switched = control_flow.switch(reference, pred)
+    switched = primitives.switch(reference, pred)
     ends = [
         *switched,
-        control_flow.merge(switched)[0],
-        control_flow.enter(reference, "f"),
-        control_flow.next_iteration(reference),
-        control_flow.exit(reference),
+        primitives.merge(switched)[0],
+        primitives.enter(reference, "f"),
+        primitives.next_iteration(reference),
+        primitives.exit(reference),
     ]
 
     assert [end.op.type for end in ends] == [
@@ -100,13 +100,13 @@ def test_references_go_through_the_ops_for_references(graph, pred):
 
 def test_functions_for_references_refuse_values(graph, pred):
     with pytest.raises(GraphTypeError, match="must be a variable"):
-        control_flow.ref_switch(ax.constant(1.0), pred)
+        primitives.ref_switch(ax.constant(1.0), pred)
 
 
 async def test_slices_are_switched_and_merged_by_their_parts(graph, pred):
     slices = ax.IndexedSlices(ax.constant([[1.0]]), ax.constant([3]), ax.constant([5, 1]))
 
-    merged, index = control_flow.merge(control_flow.switch(slices, pred))
+    merged, index = primitives.merge(primitives.switch(slices, pred))
 
     fetches = [merged.values, merged.indices, merged.dense_shape, index]
     values, indices, shape, taken = await run(graph, fetches, {pred: True})
@@ -117,7 +117,7 @@ async def test_a_reference_is_selected_by_its_index(graph):
     variables = [ax.Variable(value, use_resource=False) for value in (1.0, 2.0)]
     index = ax.placeholder(ax.int32, ())
 
-    chosen = control_flow.ref_select(index, variables)
+    chosen = primitives.ref_select(index, variables)
     changed = ax.identity(ax.assign_add(chosen, 10.0))
 
     assert await run(graph, [changed], {index: 1}) == [12.0]
@@ -132,16 +132,16 @@ async def test_a_reference_is_selected_by_its_index(graph):
 @pytest.mark.parametrize("value", [False, True])
 async def test_one_output_of_a_switch_is_dead_on_whatever_device_it_arrives(graph, pred, value):
     with ax.device("/cpu:0"):
-        if_false, if_true = control_flow.switch(ax.constant(5), pred)
+        if_false, if_true = primitives.switch(ax.constant(5), pred)
     with ax.device("/cpu:1"):
-        merged, index = control_flow.merge([if_false + 1, if_true + 2])
+        merged, index = primitives.merge([if_false + 1, if_true + 2])
 
     assert await run(graph, [merged, index], {pred: value}, processors=2) == [7 if value else 6, int(value)]
 
 
 @pytest.mark.behaviour(68)
 async def test_what_is_dead_cannot_be_fetched(graph, pred):
-    if_false, if_true = control_flow.switch(ax.constant(5), pred)
+    if_false, if_true = primitives.switch(ax.constant(5), pred)
 
     assert await run(graph, [if_false], {pred: False}) == [5]
     with pytest.raises(InvalidArgumentError, match="does not have value"):
@@ -150,13 +150,13 @@ async def test_what_is_dead_cannot_be_fetched(graph, pred):
 
 @pytest.mark.behaviour(69)
 async def test_one_dead_input_is_enough_to_make_a_node_dead(graph, pred):
-    if_false, if_true = control_flow.switch(ax.constant(5), pred)
+    if_false, if_true = primitives.switch(ax.constant(5), pred)
     mixed = if_true + ax.constant(1)
     with ax.control_dependencies([ax.identity(if_true)]):
         after = ax.constant(2)
 
-    by_data, index_by_data = control_flow.merge([mixed, if_false])
-    by_control, index_by_control = control_flow.merge([after, if_false])
+    by_data, index_by_data = primitives.merge([mixed, if_false])
+    by_control, index_by_control = primitives.merge([after, if_false])
 
     fetches = [by_data, index_by_data, by_control, index_by_control]
     assert await run(graph, fetches, {pred: True}) == [6, 0, 2, 0]
@@ -166,7 +166,7 @@ async def test_one_dead_input_is_enough_to_make_a_node_dead(graph, pred):
 @pytest.mark.behaviour(69)
 async def test_a_dead_node_does_not_run(graph, pred):
     variable = ax.Variable(1.0, use_resource=True)
-    _, if_true = control_flow.switch(ax.constant(5.0), pred)
+    _, if_true = primitives.switch(ax.constant(5.0), pred)
     update = variable.assign_add(if_true).op
 
     async with stepping(graph) as steps:
@@ -179,10 +179,10 @@ async def test_a_dead_node_does_not_run(graph, pred):
 
 @pytest.mark.behaviour(70)
 async def test_a_merge_is_dead_only_when_all_its_inputs_are(graph, pred):
-    if_false, if_true = control_flow.switch(ax.constant(5), pred)
-    dead_or_alive, _ = control_flow.merge([if_true, if_true + 1])
+    if_false, if_true = primitives.switch(ax.constant(5), pred)
+    dead_or_alive, _ = primitives.merge([if_true, if_true + 1])
 
-    value, index = control_flow.merge([dead_or_alive, if_false * 10])
+    value, index = primitives.merge([dead_or_alive, if_false * 10])
 
     assert await run(graph, [value, index], {pred: False}) == [50, 1]
     assert (await run(graph, [index], {pred: True})) == [0]
@@ -190,10 +190,10 @@ async def test_a_merge_is_dead_only_when_all_its_inputs_are(graph, pred):
 
 @pytest.mark.behaviour(70)
 async def test_a_dead_control_input_does_not_kill_a_merge(graph, pred):
-    _, if_true = control_flow.switch(ax.constant(5), pred)
+    _, if_true = primitives.switch(ax.constant(5), pred)
     one, dead = ax.constant(1), ax.identity(if_true)
     with ax.control_dependencies([dead]):
-        value, index = control_flow.merge([one])
+        value, index = primitives.merge([one])
 
     assert value.op.control_inputs == [dead.op]
     assert await run(graph, [index], {pred: False}) == [0]
@@ -201,7 +201,7 @@ async def test_a_dead_control_input_does_not_kill_a_merge(graph, pred):
 
 @pytest.mark.behaviour(69)
 async def test_a_control_edge_from_a_switch_is_alive_whichever_way_it_goes(graph, pred):
-    _, if_true = control_flow.switch(ax.constant(5), pred)
+    _, if_true = primitives.switch(ax.constant(5), pred)
     with ax.control_dependencies([if_true]):
         after = ax.constant(2)
 
@@ -209,9 +209,9 @@ async def test_a_control_edge_from_a_switch_is_alive_whichever_way_it_goes(graph
 
 
 async def test_a_control_trigger_runs_even_if_what_it_waits_for_is_dead(graph, pred):
-    _, if_true = control_flow.switch(ax.constant(5), pred)
+    _, if_true = primitives.switch(ax.constant(5), pred)
     with ax.control_dependencies([ax.identity(if_true)]):
-        trigger = control_flow.control_trigger()
+        trigger = primitives.control_trigger()
     with ax.control_dependencies([trigger]):
         after = ax.constant(3)
 
@@ -223,21 +223,21 @@ async def test_a_control_trigger_runs_even_if_what_it_waits_for_is_dead(graph, p
 
 @pytest.mark.behaviour(72)
 async def test_a_loop_can_be_made_of_its_nodes(graph):
-    limit = control_flow.enter(ax.constant(10), "loop", is_constant=True)
-    step = control_flow.enter(ax.constant(3), "loop", is_constant=True)
-    first = control_flow.enter(ax.constant(0), "loop")
-    merged, _ = control_flow.merge([first, first])
-    again = control_flow.loop_cond(merged < limit)
-    if_false, if_true = control_flow.switch(merged, again)
-    merged.op.set_input(1, control_flow.next_iteration(if_true + step))
-    result = control_flow.exit(if_false)
+    limit = primitives.enter(ax.constant(10), "loop", is_constant=True)
+    step = primitives.enter(ax.constant(3), "loop", is_constant=True)
+    first = primitives.enter(ax.constant(0), "loop")
+    merged, _ = primitives.merge([first, first])
+    again = primitives.loop_cond(merged < limit)
+    if_false, if_true = primitives.switch(merged, again)
+    merged.op.set_input(1, primitives.next_iteration(if_true + step))
+    result = primitives.exit(if_false)
 
     assert await run(graph, [result]) == [12]
 
 
 def test_an_input_is_replaced_by_one_of_its_dtype_and_the_graph_counts_it(graph):
     one, other = ax.constant(1), ax.constant(2)
-    merged, _ = control_flow.merge([one, one])
+    merged, _ = primitives.merge([one, one])
     mutations = graph.mutations
 
     merged.op.set_input(1, other)
@@ -253,8 +253,8 @@ def test_an_input_is_replaced_by_one_of_its_dtype_and_the_graph_counts_it(graph)
 
 async def test_gradients_go_through_switches_and_merges_made_by_hand(graph, pred):
     x = ax.constant(np.float32(2.0))
-    if_false, if_true = control_flow.switch(x, pred)
-    y, _ = control_flow.merge([if_false * 3.0, if_true * if_true])
+    if_false, if_true = primitives.switch(x, pred)
+    y, _ = primitives.merge([if_false * 3.0, if_true * if_true])
     (gradient,) = ax.gradients(y, [x])
 
     assert await run(graph, [gradient], {pred: True}) == [4.0]
@@ -262,7 +262,7 @@ async def test_gradients_go_through_switches_and_merges_made_by_hand(graph, pred
 
 
 def test_a_node_of_control_flow_has_no_gradient_by_itself(graph, pred):
-    switch = control_flow.switch(ax.constant(2.0), pred)[0].op
+    switch = primitives.switch(ax.constant(2.0), pred)[0].op
 
     with pytest.raises(UnimplementedError, match="Switch 'Switch' has no gradient by itself"):
         switch.row.gradient(switch, None, None)
@@ -270,6 +270,6 @@ def test_a_node_of_control_flow_has_no_gradient_by_itself(graph, pred):
 
 def test_a_handle_brought_into_a_branch_still_tells_the_shape_of_its_variable(graph, pred):
     variable: Any = ax.Variable(np.zeros((2, 3)), use_resource=True)
-    _, handle = control_flow.switch(variable.handle, pred)
+    _, handle = primitives.switch(variable.handle, pred)
 
     assert apply_op("ReadVariableOp", handle, dtype=ax.float64).shape == (2, 3)

@@ -16,7 +16,7 @@ from aioexec.graph.kernels.kernel import Launch, LoopKernel, Spec
 from aioexec.ops.common import shares
 from aioexec.ops.convolution import conv, launches as conv_launches
 from aioexec.ops.convolution.windows import make_axes
-from aioexec.ops.pooling import loops as pool_loops, pool2d as pool
+from aioexec.ops.pooling import loops, pool2d
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_static_shapes_know_what_follows_from_the_arguments(graph):
     assert same.shape.as_list() == [None, 14, None, 8]
     assert valid.shape.as_list() == [None, 10, None, 8]
     assert explicit.shape.as_list() == [None, 27, None, 8]
-    assert pool.max_pool(image, 3, 2, "VALID").shape.as_list() == [None, 13, None, 3]
-    assert pool.avg_pool(image, [1, 3, 3, 1], [1, 1, 1, 1], "SAME").shape.as_list() == [None, 28, None, 3]
+    assert pool2d.max_pool(image, 3, 2, "VALID").shape.as_list() == [None, 13, None, 3]
+    assert pool2d.avg_pool(image, [1, 3, 3, 1], [1, 1, 1, 1], "SAME").shape.as_list() == [None, 28, None, 3]
 
 
 def test_nodes_have_tensorflows_names(graph):
@@ -49,8 +49,8 @@ def test_nodes_have_tensorflows_names(graph):
     assert conv.conv2d(image, filters, 1, "SAME").name == "Conv2D:0"
     assert conv.conv2d(image, filters, 1, "SAME", name="c").op.type == "Conv2D"
     assert conv.conv2d_transpose(image, filters, [1, 8, 8, 2], 2).name == "conv2d_transpose:0"
-    assert pool.max_pool(image, 2, 2, "VALID").name == "MaxPool:0"
-    assert pool.avg_pool(image, 2, 2, "VALID", name="mean").name == "mean:0"
+    assert pool2d.max_pool(image, 2, 2, "VALID").name == "MaxPool:0"
+    assert pool2d.avg_pool(image, 2, 2, "VALID", name="mean").name == "mean:0"
 
 
 def test_a_transposed_convolution_has_the_shape_it_is_given(graph):
@@ -201,17 +201,19 @@ def test_pools_run_as_plain_python_in_shares(ksize, strides, padding, shape, lan
     attrs = {"ksize": (1, *ksize, 1), "strides": (1, *strides, 1), "padding": padding, "data_format": "NHWC"}
     x = np.random.default_rng(4).permutation(np.prod(shape)).reshape(shape).astype(np.float64)
     axes = make_axes(attrs, shape, ksize)
-    y = pool.maximum(x, axes)
+    y = pool2d.maximum(x, axes)
 
-    largest = run_in_python(pool_loops.bind_max, attrs, [x], y.shape, lanes)
-    mean = run_in_python(pool_loops.bind_average, attrs, [x], y.shape, lanes)
-    to_largest = run_in_python(pool_loops.bind_max_grad, attrs, [x, y, y], shape, lanes)
-    to_all = run_in_python(pool_loops.bind_average_grad, attrs, [np.array(shape), y], shape, lanes)
+    largest = run_in_python(loops.bind_max, attrs, [x], y.shape, lanes)
+    mean = run_in_python(loops.bind_average, attrs, [x], y.shape, lanes)
+    to_largest = run_in_python(loops.bind_max_grad, attrs, [x, y, y], shape, lanes)
+    to_all = run_in_python(loops.bind_average_grad, attrs, [np.array(shape), y], shape, lanes)
 
     np.testing.assert_array_equal(largest, y)
-    np.testing.assert_allclose(mean, pool.average(x, axes), rtol=1e-14)
-    np.testing.assert_allclose(to_largest, pool.return_to(y, pool.first_maximum(x, axes), axes), rtol=1e-14)
-    np.testing.assert_allclose(to_all, pool.average_adjoint(y, axes), rtol=1e-13)
+    np.testing.assert_allclose(mean, pool2d.average(x, axes), rtol=1e-14)
+    np.testing.assert_allclose(
+        to_largest, pool2d.return_to(y, pool2d.first_maximum(x, axes), axes), rtol=1e-14
+    )
+    np.testing.assert_allclose(to_all, pool2d.average_adjoint(y, axes), rtol=1e-13)
 
 
 @pytest.mark.parametrize("op_type", ["Conv3DBackpropFilter", "Conv3DBackpropInput"])

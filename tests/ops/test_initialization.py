@@ -12,7 +12,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops.state import assignments as state, scatter_updates, variable_ops as variables
+from aioexec.ops.state import assignments, scatter_updates, variable_ops
 from aioexec.ops.state.initialization import (
     assert_variables_initialized,
     global_variables_initializer,
@@ -65,7 +65,7 @@ def test_reports_name_what_is_not_initialised(graph, use_resource):
     one = Variable(1.0, name="one", use_resource=use_resource)
     Variable(1.0, name="other", collections=[GraphKeys.LOCAL_VARIABLES], use_resource=use_resource)
     missing = report_uninitialized_variables()
-    is_initialized = state.is_variable_initialized(one)
+    is_initialized = assignments.is_variable_initialized(one)
     check = assert_variables_initialized([one])
     local = local_variables_initializer()
     evaluator = Evaluator()
@@ -92,22 +92,23 @@ def test_nothing_to_initialise_is_a_node_that_does_nothing(graph):
 
 def test_a_shared_name_shares_the_content(graph):
     one, other = (
-        variables.var_handle_op(dtypes.float32, [2], shared_name="shared", name=name) for name in ("a", "b")
+        variable_ops.var_handle_op(dtypes.float32, [2], shared_name="shared", name=name)
+        for name in ("a", "b")
     )
-    assign = variables.assign_variable_op(one, [1.0, 2.0])
+    assign = variable_ops.assign_variable_op(one, [1.0, 2.0])
     evaluator = Evaluator()
 
     evaluator.run(assign)
 
-    assert evaluator.run(variables.read_variable_op(other, dtypes.float32)).tolist() == [1.0, 2.0]
+    assert evaluator.run(variable_ops.read_variable_op(other, dtypes.float32)).tolist() == [1.0, 2.0]
 
 
 def test_a_shared_name_with_another_dtype_or_shape_is_refused(graph):
-    first = variables.var_handle_op(dtypes.float32, [2], shared_name="shared")
+    first = variable_ops.var_handle_op(dtypes.float32, [2], shared_name="shared")
     evaluator = Evaluator()
     evaluator.run(first)
     for dtype, dims in ((dtypes.int32, [2]), (dtypes.float32, [3])):
-        other = variables.var_handle_op(dtype, dims, shared_name="shared")
+        other = variable_ops.var_handle_op(dtype, dims, shared_name="shared")
 
         with pytest.raises(InvalidArgumentError, match="'shared' is shared with another node"):
             evaluator.run(other)
@@ -115,22 +116,22 @@ def test_a_shared_name_with_another_dtype_or_shape_is_refused(graph):
 
 def test_containers_keep_variables_apart(graph):
     with graph.container("mine"):
-        one = variables.var_handle_op(dtypes.float32, [], shared_name="v")
-    other = variables.var_handle_op(dtypes.float32, [], shared_name="v")
+        one = variable_ops.var_handle_op(dtypes.float32, [], shared_name="v")
+    other = variable_ops.var_handle_op(dtypes.float32, [], shared_name="v")
     evaluator = Evaluator()
 
-    evaluator.run([variables.assign_variable_op(one, 1.0), variables.assign_variable_op(other, 2.0)])
+    evaluator.run([variable_ops.assign_variable_op(one, 1.0), variable_ops.assign_variable_op(other, 2.0)])
 
     assert one.op.attrs["container"] == "mine"
-    assert evaluator.run(variables.read_variable_op(one, dtypes.float32)) == 1.0
+    assert evaluator.run(variable_ops.read_variable_op(one, dtypes.float32)) == 1.0
     evaluator.resources.cleanup("mine")
-    assert evaluator.run(variables.read_variable_op(other, dtypes.float32)) == 2.0
+    assert evaluator.run(variable_ops.read_variable_op(other, dtypes.float32)) == 2.0
 
 
 def test_a_destroyed_variable_has_no_content(graph):
     variable = ResourceVariable(1.0)
-    destroy = variables.destroy_resource_op(variable.handle)
-    strict = variables.destroy_resource_op(variable.handle, ignore_lookup_error=False)
+    destroy = variable_ops.destroy_resource_op(variable.handle)
+    strict = variable_ops.destroy_resource_op(variable.handle, ignore_lookup_error=False)
     evaluator = Evaluator()
     evaluator.run(global_variables_initializer())
 
@@ -146,16 +147,16 @@ def test_a_destroyed_variable_has_no_content(graph):
 
 
 def test_the_first_version_of_the_node_knows_no_scalar(graph):
-    assert variables.variable_op([], dtypes.float32, set_shape=False).shape.ndims is None
-    assert variables.variable_op([], dtypes.float32).shape.as_list() == []
-    assert variables.variable_op_v2([], dtypes.float32).shape.as_list() == []
-    assert variables.variable_op_v2(None, dtypes.float32).shape.ndims is None
+    assert variable_ops.variable_op([], dtypes.float32, set_shape=False).shape.ndims is None
+    assert variable_ops.variable_op([], dtypes.float32).shape.as_list() == []
+    assert variable_ops.variable_op_v2([], dtypes.float32).shape.as_list() == []
+    assert variable_ops.variable_op_v2(None, dtypes.float32).shape.ndims is None
 
 
 def test_shapes_of_reads_and_rows_follow_from_the_handle(graph):
-    handle = variables.var_handle_op(dtypes.float32, [None, 3])
+    handle = variable_ops.var_handle_op(dtypes.float32, [None, 3])
     passed_on = apply_op("Identity", handle)
 
-    assert variables.read_variable_op(passed_on, dtypes.float32).shape.as_list() == [None, 3]
+    assert variable_ops.read_variable_op(passed_on, dtypes.float32).shape.as_list() == [None, 3]
     assert scatter_updates.resource_gather(handle, [[1, 2]], dtypes.float32).shape.as_list() == [1, 2, 3]
-    assert variables.variable_shape(handle).shape.as_list() == [2]
+    assert variable_ops.variable_shape(handle).shape.as_list() == [2]

@@ -15,7 +15,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels import interruption
 from aioexec.graph.kernels.kernel import Spec
-from aioexec.ops.linalg import products as linalg
+from aioexec.ops.linalg import products
 from aioexec.ops.linalg.tensordot import tensordot
 from aioexec.ops.reduction import norms
 from tests.ops.evaluate import evaluate
@@ -39,7 +39,7 @@ def test_matrices_are_multiplied_by_matmul_and_anything_that_may_be_a_batch_by_b
 ):
     a, b = placeholder("float64", dims), placeholder("float64", (3, 4))
 
-    product = linalg.matmul(a, b)
+    product = products.matmul(a, b)
 
     assert (product.op.type, product.op.name) == (op_type, "MatMul")
     value = A if dims is None or len(dims) == 2 else np.stack([A, -A])
@@ -50,28 +50,28 @@ def test_operands_are_transposed_or_taken_adjoint():
     a, b = placeholder("float64", (3, 2)), placeholder("float64", (4, 3))
     batch = placeholder("complex128", (None, 3, 2))
 
-    product = linalg.matmul(a, b, adjoint_a=True, transpose_b=True, name="p")
-    adjoint = linalg.matmul(batch, batch, adjoint_a=True)
+    product = products.matmul(a, b, adjoint_a=True, transpose_b=True, name="p")
+    adjoint = products.matmul(batch, batch, adjoint_a=True)
 
     np.testing.assert_allclose(evaluate(product, {a: A.T, b: B.T}), A @ B)
     value = np.stack([A.T + 1j])
     np.testing.assert_allclose(evaluate(adjoint, {batch: value}), value.conj().swapaxes(1, 2) @ value)
     assert product.op.name == "p"
     with pytest.raises(GraphValueError, match="only one of transpose and adjoint"):
-        linalg.matmul(a, b, transpose_a=True, adjoint_a=True)
+        products.matmul(a, b, transpose_a=True, adjoint_a=True)
 
 
 def test_python_values_take_the_dtype_of_the_other_operand():
     b = placeholder("float64", (2, 1))
 
-    product = linalg.matmul([[1, 2]], b)
+    product = products.matmul([[1, 2]], b)
 
     assert evaluate(product, {b: np.array([[3.0], [4.0]])}).tolist() == [[11.0]]
 
 
 def test_inner_dimensions_that_differ_are_refused_when_known():
     with pytest.raises(GraphValueError, match="Dimensions must be equal, but are 3 and 2"):
-        linalg.matmul(placeholder("float32", (2, 3)), placeholder("float32", (2, 3)))
+        products.matmul(placeholder("float32", (2, 3)), placeholder("float32", (2, 3)))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_operands_that_do_not_fit_are_found_at_run_time(shapes: Any):
 
 def test_the_gradient_of_a_batch_is_summed_over_what_was_broadcast_at_run_time():
     x, y, g = placeholder("float64", None), placeholder("float64", (None, None)), placeholder("float64", None)
-    product = linalg.matmul(x, y)
+    product = products.matmul(x, y)
     batch, weights = np.stack([A, 2 * A]), np.ones((2, 2, 4))
 
     gradient = product.op.row.gradient
@@ -217,7 +217,7 @@ def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_oth
     float32 = np.dtype(np.float32)
     a, b = Spec(float32, (k, m) if transpose_a else (m, k)), Spec(float32, (k, n))
 
-    found = linalg.bind_product(transpose_a, False, [a, b], [Spec(float32, (m, n))])
+    found = products.bind_product(transpose_a, False, [a, b], [Spec(float32, (m, n))])
 
     assert found is not None
     (row,) = found.rows

@@ -10,7 +10,7 @@ import pytest
 from aioexec import dtypes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.ops.nn import activations, cross_entropy as losses, nn_ops as nn, softmax
+from aioexec.ops.nn import activations, cross_entropy, nn_ops, softmax
 from tests.ops.evaluate import evaluate
 from tests.ops.sources import placeholder
 
@@ -60,7 +60,7 @@ def test_cross_entropy_of_logits_of_any_rank(dims: Any, axis: int):
     x, p = placeholder("float64", dims), placeholder("float64", dims)
     shares = np.exp(log_softmax(np.cos(X), axis))
 
-    loss = losses.softmax_cross_entropy_with_logits_v2(p, x, axis)
+    loss = cross_entropy.softmax_cross_entropy_with_logits_v2(p, x, axis)
 
     np.testing.assert_allclose(evaluate(loss, {x: X, p: shares}), -(shares * log_softmax(X, axis)).sum(axis))
     assert loss.dims == tuple(dim for k, dim in enumerate(dims) if k != axis % 3)
@@ -69,7 +69,7 @@ def test_cross_entropy_of_logits_of_any_rank(dims: Any, axis: int):
 def test_matrices_go_to_the_loss_as_they_are():
     x, p = placeholder("float32", (None, 4)), placeholder("float32", (None, 4))
 
-    loss = losses.softmax_cross_entropy_with_logits_v2(labels=p, logits=x)
+    loss = cross_entropy.softmax_cross_entropy_with_logits_v2(labels=p, logits=x)
 
     assert loss.op.type == "SoftmaxCrossEntropyWithLogits"
     assert loss.op.name == "softmax_cross_entropy_with_logits"
@@ -79,14 +79,14 @@ def test_matrices_go_to_the_loss_as_they_are():
 def test_the_older_cross_entropy_stops_the_gradient_of_labels():
     x, p = placeholder("float32", (None, 4)), placeholder("float32", (None, 4))
 
-    loss = losses.softmax_cross_entropy_with_logits(labels=p, logits=x)
+    loss = cross_entropy.softmax_cross_entropy_with_logits(labels=p, logits=x)
 
     assert loss.op.inputs[1].op.type == "StopGradient"
     assert loss.op.name == "softmax_cross_entropy_with_logits_sg"
     with pytest.raises(GraphValueError, match="named arguments"):
-        losses.softmax_cross_entropy_with_logits(x, p)
+        cross_entropy.softmax_cross_entropy_with_logits(x, p)
     with pytest.raises(GraphValueError, match="must be provided"):
-        losses.softmax_cross_entropy_with_logits(logits=x)
+        cross_entropy.softmax_cross_entropy_with_logits(logits=x)
 
 
 @pytest.mark.parametrize("dims", [(2, 3, 4), (None, None, 4), None])
@@ -94,7 +94,7 @@ def test_sparse_cross_entropy_of_logits_of_any_rank(dims: Any):
     x, labels = placeholder("float64", dims), placeholder("int64", None if dims is None else dims[:-1])
     classes = np.arange(6).reshape(2, 3) % 4
 
-    loss = losses.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+    loss = cross_entropy.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
 
     expected = -np.take_along_axis(log_softmax(X), classes[..., None], -1)[..., 0]
     np.testing.assert_allclose(evaluate(loss, {x: X, labels: classes}), expected)
@@ -104,7 +104,7 @@ def test_sparse_cross_entropy_of_logits_of_any_rank(dims: Any):
 
 def test_sparse_labels_have_one_dimension_less_than_logits():
     with pytest.raises(GraphValueError, match="rank of logits minus 1"):
-        losses.sparse_softmax_cross_entropy_with_logits(
+        cross_entropy.sparse_softmax_cross_entropy_with_logits(
             labels=placeholder("int32", (2, 3)), logits=placeholder("float32", (2, 3))
         )
 
@@ -112,8 +112,8 @@ def test_sparse_labels_have_one_dimension_less_than_logits():
 def test_half_precision_losses_are_computed_in_single():
     x, labels = placeholder("float16", (2, 3)), placeholder("int32", (2,))
 
-    sparse = losses.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
-    dense = losses.softmax_cross_entropy_with_logits_v2(placeholder("float16", (2, 3)), x)
+    sparse = cross_entropy.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+    dense = cross_entropy.softmax_cross_entropy_with_logits_v2(placeholder("float16", (2, 3)), x)
 
     for loss in (sparse, dense):
         assert loss.dtype is dtypes.float16
@@ -122,7 +122,7 @@ def test_half_precision_losses_are_computed_in_single():
 
 def test_the_gradient_of_the_gradient_of_a_cross_entropy():
     x, labels = placeholder("float64", (2, 4)), placeholder("int64", (2,))
-    loss = losses.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+    loss = cross_entropy.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
     d_loss, d_backprop = placeholder("float64", (2,)), placeholder("float64", (2, 4))
     rule: Any = loss.op.row.gradient
 
@@ -139,28 +139,28 @@ def test_losses_of_independent_classes():
     x, z = placeholder("float64", (2, 3)), placeholder("float64", (2, 3))
     logits, labels = X[0, :2, :3] * 50, np.array([[0.0, 1.0, 0.3], [1.0, 0.0, 0.5]])
 
-    plain = losses.sigmoid_cross_entropy_with_logits(labels=z, logits=x)
-    weighted = losses.weighted_cross_entropy_with_logits(z, x, 3.0)
+    plain = cross_entropy.sigmoid_cross_entropy_with_logits(labels=z, logits=x)
+    weighted = cross_entropy.weighted_cross_entropy_with_logits(z, x, 3.0)
 
     positive, negative = np.logaddexp(0, -logits), np.logaddexp(0, logits)
     values = evaluate([plain, weighted], {x: logits, z: labels})
     np.testing.assert_allclose(values[0], labels * positive + (1 - labels) * negative)
     np.testing.assert_allclose(values[1], 3 * labels * positive + (1 - labels) * negative, atol=1e-30)
     with pytest.raises(GraphValueError, match="same shape"):
-        losses.sigmoid_cross_entropy_with_logits(labels=placeholder("float64", (3,)), logits=x)
+        cross_entropy.sigmoid_cross_entropy_with_logits(labels=placeholder("float64", (3,)), logits=x)
 
 
 def test_biases_go_to_the_channels_of_the_format():
     x = placeholder("float64", (2, 3, 4))
 
-    last = nn.bias_add(x, np.arange(4.0))
-    second = nn.bias_add(x, np.arange(3.0), data_format="NCW")
+    last = nn_ops.bias_add(x, np.arange(4.0))
+    second = nn_ops.bias_add(x, np.arange(3.0), data_format="NCW")
 
     values = evaluate([last, second], {x: X})
     np.testing.assert_allclose(values[0], X + np.arange(4.0))
     np.testing.assert_allclose(values[1], X + np.arange(3.0)[:, None])
     with pytest.raises(GraphValueError, match="Dimensions must be equal, but are 4 and 3"):
-        nn.bias_add(x, np.arange(3.0))
+        nn_ops.bias_add(x, np.arange(3.0))
 
 
 def test_a_bias_of_the_wrong_length_is_found_at_run_time():
@@ -168,14 +168,16 @@ def test_a_bias_of_the_wrong_length_is_found_at_run_time():
 
     for value, bias in ((X, np.zeros(3)), (np.zeros(3), np.zeros(3))):
         with pytest.raises(InvalidArgumentError):
-            evaluate(nn.bias_add(x, b), {x: value, b: bias})
+            evaluate(nn_ops.bias_add(x, b), {x: value, b: bias})
 
 
 def test_layers():
     x, w, b = placeholder("float64", (None, 4)), placeholder("float64", (4, 2)), placeholder("float64", (2,))
     weights, biases = np.linspace(-1, 1, 8).reshape(4, 2), np.array([0.5, -0.5])
 
-    values = evaluate([nn.xw_plus_b(x, w, b), nn.relu_layer(x, w, b)], {x: X[0], w: weights, b: biases})
+    values = evaluate(
+        [nn_ops.xw_plus_b(x, w, b), nn_ops.relu_layer(x, w, b)], {x: X[0], w: weights, b: biases}
+    )
 
     np.testing.assert_allclose(values[0], X[0] @ weights + biases)
     np.testing.assert_allclose(values[1], np.maximum(X[0] @ weights + biases, 0))
@@ -184,7 +186,7 @@ def test_layers():
 def test_normalising_by_the_l2_norm():
     x = placeholder("float64", None)
 
-    values = evaluate([nn.l2_normalize(x, 1), nn.l2_normalize(x), nn.l2_loss(x)], {x: X})
+    values = evaluate([nn_ops.l2_normalize(x, 1), nn_ops.l2_normalize(x), nn_ops.l2_loss(x)], {x: X})
 
     np.testing.assert_allclose(values[0], X / np.linalg.norm(X, axis=1, keepdims=True))
     np.testing.assert_allclose(values[1], X / np.linalg.norm(X))
@@ -195,20 +197,20 @@ def test_the_best_classes():
     x, targets = placeholder("float32", (None, 4)), placeholder("int32", (None,))
     value = X[0].astype(np.float32)
 
-    best = nn.top_k(x, 2)
-    found = nn.in_top_k(x, targets, 2)
+    best = nn_ops.top_k(x, 2)
+    found = nn_ops.in_top_k(x, targets, 2)
 
     order = np.argsort(-value, axis=1)[:, :2]
     assert evaluate(best.indices, {x: value}).tolist() == order.tolist()
     assert best.values.dims == (None, 2)
     assert evaluate(found, {x: value, targets: order[:, 1].astype(np.int32)}).all()
     with pytest.raises(GraphValueError, match="k = 5 but is 4"):
-        nn.top_k(x, 5)
+        nn_ops.top_k(x, 5)
 
 
 def test_the_gradient_of_the_best_goes_back_to_its_place():
     x, dy = placeholder("float64", (None, None)), placeholder("float64", None)
-    best = nn.top_k(x, 2)
+    best = nn_ops.top_k(x, 2)
     rule: Any = best.values.op.row.gradient
 
     dx = rule(best.values.op, dy, None)[0]

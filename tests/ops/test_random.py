@@ -17,7 +17,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.graph import Graph
-from aioexec.ops.random import philox, philox_lanes, philox_truncated, random_ops as random
+from aioexec.ops.random import philox, philox_lanes, philox_truncated, random_ops
 from tests import tiers
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
@@ -119,14 +119,14 @@ def test_without_seeds_streams_differ(graph):
 
 
 def test_the_same_program_with_the_same_seed_draws_what_tensorflow_draws(graph):
-    random.set_random_seed(7)
+    random_ops.set_random_seed(7)
     drawn = [
-        random.random_uniform([3]),
-        random.random_uniform([3], seed=3),
-        random.truncated_normal([3], stddev=0.5),
-        random.random_normal([3], 1.0, 2.0),
-        random.random_shuffle(np.arange(6)),
-        random.random_uniform([3], 10, 20, dtypes.int32),
+        random_ops.random_uniform([3]),
+        random_ops.random_uniform([3], seed=3),
+        random_ops.truncated_normal([3], stddev=0.5),
+        random_ops.random_normal([3], 1.0, 2.0),
+        random_ops.random_shuffle(np.arange(6)),
+        random_ops.random_uniform([3], 10, 20, dtypes.int32),
     ]
 
     first, second = two_runs(drawn)
@@ -155,50 +155,50 @@ def test_the_same_program_with_the_same_seed_draws_what_tensorflow_draws(graph):
 
 
 def test_an_op_seed_alone_goes_with_the_default_graph_seed(graph):
-    drawn = random.random_uniform([3], seed=3)
+    drawn = random_ops.random_uniform([3], seed=3)
 
     np.testing.assert_array_equal(
         evaluate(drawn), np.array([0.38692939281463623, 0.3600262403488159, 0.9768795967102051], np.float32)
     )
-    assert random.get_seed(3) == (random.DEFAULT_GRAPH_SEED, 3)
+    assert random_ops.get_seed(3) == (random_ops.DEFAULT_GRAPH_SEED, 3)
 
 
 def test_seeds_are_never_both_zero_when_one_was_given(graph):
-    assert random.get_seed(None) == (None, None)
+    assert random_ops.get_seed(None) == (None, None)
 
-    random.set_random_seed(0)
+    random_ops.set_random_seed(0)
 
-    assert random.get_seed(0) == (0, 2**31 - 1)
-    assert random.get_seed(2**31) == (0, 1)
-    assert random.get_seed(-1) == (0, 2**31 - 2)
+    assert random_ops.get_seed(0) == (0, 2**31 - 1)
+    assert random_ops.get_seed(2**31) == (0, 1)
+    assert random_ops.get_seed(-1) == (0, 2**31 - 2)
 
 
 def test_unseeded_ops_of_a_seeded_graph_get_seeds_in_turn(graph):
-    random.set_random_seed(5)
+    random_ops.set_random_seed(5)
 
-    assert [random.get_seed(None) for _ in range(3)] == [(5, 0), (5, 1), (5, 2)]
-    assert random.get_seed(9) == (5, 9)
-    assert random.get_seed(None) == (5, 3)
+    assert [random_ops.get_seed(None) for _ in range(3)] == [(5, 0), (5, 1), (5, 2)]
+    assert random_ops.get_seed(9) == (5, 9)
+    assert random_ops.get_seed(None) == (5, 3)
 
 
 # Functions
 
 
 def test_nodes_have_tensorflows_names(graph):
-    assert random.random_uniform([2]).name == "random_uniform/RandomUniform:0"
-    assert random.random_uniform([2], 1.0, 2.0).name == "random_uniform_1:0"
-    assert random.random_uniform([2], 1, 5, dtypes.int64).op.type == "RandomUniformInt"
-    assert random.random_normal([2], name="noise").name == "noise:0"
-    assert random.truncated_normal([2]).name == "truncated_normal:0"
+    assert random_ops.random_uniform([2]).name == "random_uniform/RandomUniform:0"
+    assert random_ops.random_uniform([2], 1.0, 2.0).name == "random_uniform_1:0"
+    assert random_ops.random_uniform([2], 1, 5, dtypes.int64).op.type == "RandomUniformInt"
+    assert random_ops.random_normal([2], name="noise").name == "noise:0"
+    assert random_ops.truncated_normal([2]).name == "truncated_normal:0"
     assert {"noise/shape", "noise/mean", "noise/stddev", "noise/RandomStandardNormal", "noise/mul"} <= {
         op.name for op in graph.get_operations()
     }
 
 
 def test_bounds_are_kept(graph):
-    uniform = evaluate(random.random_uniform([1000], -3.0, -1.0, seed=1))
-    integers = evaluate(random.random_uniform([1000], -3, 3, dtypes.int64, seed=1))
-    normal = evaluate(random.truncated_normal([1000], mean=5.0, stddev=0.5, seed=1))
+    uniform = evaluate(random_ops.random_uniform([1000], -3.0, -1.0, seed=1))
+    integers = evaluate(random_ops.random_uniform([1000], -3, 3, dtypes.int64, seed=1))
+    normal = evaluate(random_ops.truncated_normal([1000], mean=5.0, stddev=0.5, seed=1))
 
     assert uniform.min() >= -3
     assert uniform.max() < -1
@@ -208,7 +208,7 @@ def test_bounds_are_kept(graph):
 
 def test_the_shape_may_be_a_tensor(graph):
     shape = graph.create_op("Placeholder", (), attrs={"dtype": dtypes.int32, "shape": (2,)}).outputs[0]
-    drawn = random.random_uniform(shape)
+    drawn = random_ops.random_uniform(shape)
 
     assert drawn.shape.as_list() == [None, None]
     assert evaluate(drawn, {shape: np.array([3, 2], np.int32)}).shape == (3, 2)
@@ -216,18 +216,18 @@ def test_the_shape_may_be_a_tensor(graph):
 
 def test_integers_need_an_upper_limit(graph):
     with pytest.raises(GraphValueError, match="maxval must be specified"):
-        random.random_uniform([2], dtype=dtypes.int32)
+        random_ops.random_uniform([2], dtype=dtypes.int32)
     with pytest.raises(GraphValueError, match="invalid dtype uint8"):
-        random.random_uniform([2], 1, 2, dtypes.uint8)
+        random_ops.random_uniform([2], 1, 2, dtypes.uint8)
     with pytest.raises(GraphValueError, match="expected a floating dtype"):
-        random.random_normal([2], dtype=dtypes.int32)
+        random_ops.random_normal([2], dtype=dtypes.int32)
 
 
 # Dropout
 
 
 def test_dropout_scales_what_it_keeps(graph):
-    result = evaluate(random.dropout(np.ones((100, 10), np.float32), rate=0.25, seed=4))
+    result = evaluate(random_ops.dropout(np.ones((100, 10), np.float32), rate=0.25, seed=4))
 
     kept = result != 0
     np.testing.assert_allclose(result[kept], 1 / 0.75, rtol=1e-6)
@@ -237,14 +237,14 @@ def test_dropout_scales_what_it_keeps(graph):
 def test_dropout_takes_the_probability_to_keep_as_well(graph):
     x = np.ones((8, 8), np.float32)
 
-    by_rate = evaluate(random.dropout(x, rate=0.5, seed=4))
-    by_keep = evaluate(random.dropout(x, keep_prob=0.5, seed=4))
+    by_rate = evaluate(random_ops.dropout(x, rate=0.5, seed=4))
+    by_keep = evaluate(random_ops.dropout(x, keep_prob=0.5, seed=4))
 
     np.testing.assert_array_equal(by_rate, by_keep)
 
 
 def test_dropout_drops_together_where_the_noise_shape_is_one(graph):
-    result = evaluate(random.dropout(np.ones((50, 4), np.float32), rate=0.5, noise_shape=[50, 1], seed=2))
+    result = evaluate(random_ops.dropout(np.ones((50, 4), np.float32), rate=0.5, noise_shape=[50, 1], seed=2))
 
     assert (result == result[:, :1]).all()
     assert 0 < (result[:, 0] == 0).sum() < 50
@@ -253,8 +253,8 @@ def test_dropout_drops_together_where_the_noise_shape_is_one(graph):
 def test_dropout_of_nothing_is_the_value_itself(graph):
     x = graph.create_op("Placeholder", (), attrs={"dtype": dtypes.float32, "shape": (None, 2)}).outputs[0]
 
-    assert random.dropout(x, rate=0) is x
-    assert random.dropout(x, rate=0.5).shape.as_list() == [None, 2]
+    assert random_ops.dropout(x, rate=0) is x
+    assert random_ops.dropout(x, rate=0.5).shape.as_list() == [None, 2]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_dropout_of_nothing_is_the_value_itself(graph):
 )
 def test_dropout_refuses_a_rate_that_makes_no_sense(graph, how):
     with pytest.raises(GraphValueError, match="dropout"):
-        random.dropout(np.ones(3, np.float32), **how)
+        random_ops.dropout(np.ones(3, np.float32), **how)
 
 
 @pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf, 1e30, -1e30])

@@ -11,7 +11,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.ops.reduction import arg_reduction, cumulative, reductions as reduction, statistics
+from aioexec.ops.reduction import arg_reduction, cumulative, reductions, statistics
 from tests.ops.evaluate import evaluate
 from tests.ops.sources import placeholder
 
@@ -28,7 +28,7 @@ def graph():
 def test_all_axes_are_reduced_unless_some_are_given():
     x = placeholder("float64", (2, 3, 4))
 
-    total = reduction.reduce_sum(x)
+    total = reductions.reduce_sum(x)
 
     assert total.dims == ()
     assert total.op.name == "Sum"
@@ -39,14 +39,14 @@ def test_all_axes_are_reduced_unless_some_are_given():
 def test_the_axes_of_a_tensor_of_unknown_rank_are_found_at_run_time():
     x = placeholder("float64", None)
 
-    total = reduction.reduce_max(x)
+    total = reductions.reduce_max(x)
 
     assert total.dims == ()
     assert evaluate(total, {x: X}) == X.max()
 
 
 def test_an_axis_becomes_a_constant_under_the_name_of_the_op(graph):
-    mean = reduction.reduce_mean(placeholder("float64", (None, 3)), 1, keepdims=True, name="m")
+    mean = reductions.reduce_mean(placeholder("float64", (None, 3)), 1, keepdims=True, name="m")
 
     assert mean.op.name == "m"
     assert mean.op.inputs[1].op.name == "m/reduction_indices"
@@ -64,13 +64,13 @@ def test_an_axis_becomes_a_constant_under_the_name_of_the_op(graph):
 )
 def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], message: str):
     with pytest.raises(GraphValueError, match=message):
-        reduction.reduce_sum(placeholder("float64", (2, 3, 4)), **arguments)
+        reductions.reduce_sum(placeholder("float64", (2, 3, 4)), **arguments)
 
 
 def test_deprecated_names_of_arguments_still_mean_the_same():
     x = placeholder("float64", (2, 3, 4))
 
-    result = reduction.reduce_prod(x, reduction_indices=[0], keep_dims=True)
+    result = reductions.reduce_prod(x, reduction_indices=[0], keep_dims=True)
 
     np.testing.assert_allclose(evaluate(result, {x: X}), X.prod(0, keepdims=True))
 
@@ -80,9 +80,9 @@ def test_logical_reductions():
     value = np.array([[True, False], [True, True]])
 
     both = [
-        reduction.reduce_all(x, 1),
-        reduction.reduce_any(x, 0),
-        reduction.reduce_min(placeholder("int32", ())),
+        reductions.reduce_all(x, 1),
+        reductions.reduce_any(x, 0),
+        reductions.reduce_min(placeholder("int32", ())),
     ]
 
     assert evaluate(both[0], {x: value}).tolist() == [False, True]

@@ -20,7 +20,7 @@ from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops.state import assignments as state, scatter_updates, variable_ops as variables
+from aioexec.ops.state import assignments, scatter_updates, variable_ops
 from aioexec.ops.state.initialization import (
     global_variables,
     global_variables_initializer,
@@ -226,9 +226,9 @@ def test_scatters_change_the_rows_named(graph, use_resource):
 def test_the_functions_of_tensorflow_take_either_kind(graph, use_resource):
     variable = Variable([1.0, 2.0], use_resource=use_resource)
     updates = [
-        state.assign(variable, [3.0, 3.0]),
-        state.assign_add(variable, [1.0, 0.0]),
-        state.assign_sub(variable, [0.0, 1.0]),
+        assignments.assign(variable, [3.0, 3.0]),
+        assignments.assign_add(variable, [1.0, 0.0]),
+        assignments.assign_sub(variable, [0.0, 1.0]),
         scatter_updates.scatter_update(variable, [0], [9.0]),
         scatter_updates.scatter_add(variable, [0], [1.0]),
         scatter_updates.scatter_sub(variable, [1], [2.0]),
@@ -290,7 +290,7 @@ def test_a_variable_is_not_iterable_and_is_its_own_key(graph, use_resource):
 def test_a_variable_with_any_shape_takes_values_of_other_shapes(graph, use_resource):
     variable = Variable([1.0, 2.0], validate_shape=False, use_resource=use_resource)
     longer = (
-        state.assign(variable, [1.0, 2.0, 3.0], validate_shape=False)
+        assignments.assign(variable, [1.0, 2.0, 3.0], validate_shape=False)
         if not use_resource
         else variable.assign([1.0, 2.0, 3.0])
     )
@@ -387,7 +387,7 @@ def test_a_variable_is_not_wanted_as_another_dtype(graph, use_resource):
 
 def test_only_variables_can_be_updated(graph):
     with pytest.raises(TypeError, match="expected a variable"):
-        state.assign(constant(1.0), 2.0)
+        assignments.assign(constant(1.0), 2.0)
     with pytest.raises(TypeError, match="expected IndexedSlices"):
         Variable([1.0]).scatter_add(constant([1.0]))
     with pytest.raises(TypeError, match="resource"):
@@ -395,14 +395,16 @@ def test_only_variables_can_be_updated(graph):
 
 
 def test_several_states_change_together_or_not_at_all(graph):
-    var, accum = (variables.var_handle_op(dtypes.float32, [2], shared_name=name) for name in ("var", "accum"))
+    var, accum = (
+        variable_ops.var_handle_op(dtypes.float32, [2], shared_name=name) for name in ("var", "accum")
+    )
     grad = ax.placeholder("float32")
     step = apply_no_output_op("ResourceApplyMomentum", var, accum, 0.5, grad, 0.5)
     evaluator = Evaluator()
-    evaluator.run([variables.assign_variable_op(handle, [1.0, 1.0]) for handle in (var, accum)])
+    evaluator.run([variable_ops.assign_variable_op(handle, [1.0, 1.0]) for handle in (var, accum)])
 
     with pytest.raises(InvalidArgumentError, match="do not have the same shape"):
         evaluator.run(step, {grad: np.ones(3, np.float32)})
 
-    reads = [variables.read_variable_op(handle, dtypes.float32) for handle in (var, accum)]
+    reads = [variable_ops.read_variable_op(handle, dtypes.float32) for handle in (var, accum)]
     assert [value.tolist() for value in evaluator.run(reads)] == [[1.0, 1.0], [1.0, 1.0]]

@@ -9,7 +9,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.ops.control_flow import primitives as control_flow
+from aioexec.ops.control_flow import primitives
 from aioexec.planning.control_flow.frames import MOST_NESTED, frames
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Signature, Subgraph
@@ -29,14 +29,14 @@ def names_of_frames(subgraph: Subgraph) -> dict[str, str]:
 
 def loop(name: str, first: Any, limit: Any) -> Any:
     """`first`, and one more until it is `limit`; made of its nodes."""
-    start = control_flow.enter(first, name)
-    merged, _ = control_flow.merge([start, start], name=f"{name}/Merge")
-    again = control_flow.loop_cond(merged < control_flow.enter(limit, name, is_constant=True))
-    if_false, if_true = control_flow.switch(merged, again)
+    start = primitives.enter(first, name)
+    merged, _ = primitives.merge([start, start], name=f"{name}/Merge")
+    again = primitives.loop_cond(merged < primitives.enter(limit, name, is_constant=True))
+    if_false, if_true = primitives.switch(merged, again)
     with ax.control_dependencies([if_true]):
         one = ax.constant(1)
-    merged.op.set_input(1, control_flow.next_iteration(if_true + one))
-    return control_flow.exit(if_false, name=f"{name}/Exit")
+    merged.op.set_input(1, primitives.next_iteration(if_true + one))
+    return primitives.exit(if_false, name=f"{name}/Exit")
 
 
 def refused(*fetches: Any) -> str:
@@ -91,10 +91,10 @@ def test_branches_are_in_the_frame_of_their_conditional(graph):
 
 @pytest.mark.behaviour(79)
 def test_inputs_from_different_frames_are_refused(graph):
-    inside = control_flow.enter(ax.constant(1, name="one"), "f", name="in_f")
+    inside = primitives.enter(ax.constant(1, name="one"), "f", name="in_f")
     mixed = ax.add(inside, ax.constant(2, name="outside"), name="mixed")
 
-    message = refused(control_flow.exit(mixed))
+    message = refused(primitives.exit(mixed))
 
     assert "'mixed' has inputs from different frames" in message
     assert "'in_f' is in frame 'f'" in message
@@ -103,19 +103,19 @@ def test_inputs_from_different_frames_are_refused(graph):
 
 @pytest.mark.behaviour(79)
 def test_control_inputs_come_from_the_frame_of_the_node_as_well(graph):
-    inside = control_flow.enter(ax.constant(1), "f", name="in_f")
+    inside = primitives.enter(ax.constant(1), "f", name="in_f")
     with ax.control_dependencies([ax.no_op("outside")]):
         mixed = ax.negative(inside, name="mixed")
 
-    assert "'mixed' has inputs from different frames" in refused(control_flow.exit(mixed))
+    assert "'mixed' has inputs from different frames" in refused(primitives.exit(mixed))
 
 
 @pytest.mark.behaviour(79)
 def test_a_back_edge_does_not_come_from_another_frame(graph):
-    first, other = (control_flow.enter(ax.constant(1), name) for name in ("f", "g"))
-    merged, _ = control_flow.merge([first, control_flow.next_iteration(other, name="of_g")], name="of_f")
+    first, other = (primitives.enter(ax.constant(1), name) for name in ("f", "g"))
+    merged, _ = primitives.merge([first, primitives.next_iteration(other, name="of_g")], name="of_f")
 
-    message = refused(control_flow.exit(merged))
+    message = refused(primitives.exit(merged))
 
     assert "Merge 'of_f' has inputs from different frames" in message
     assert "'of_g' is in frame 'g'" in message
@@ -132,10 +132,10 @@ def test_a_fed_tensor_is_outside_of_all_loops(graph):
 
 @pytest.mark.behaviour(80)
 def test_one_frame_is_entered_from_one_frame_only(graph):
-    from_outside = control_flow.enter(ax.constant(1), "inner")
-    from_frame = control_flow.enter(control_flow.enter(ax.constant(1), "outer"), "inner", name="late")
+    from_outside = primitives.enter(ax.constant(1), "inner")
+    from_frame = primitives.enter(primitives.enter(ax.constant(1), "outer"), "inner", name="late")
 
-    message = refused(control_flow.exit(from_outside), control_flow.exit(control_flow.exit(from_frame)))
+    message = refused(primitives.exit(from_outside), primitives.exit(primitives.exit(from_frame)))
 
     assert "Mismatched parent frames for 'inner'" in message
     assert "late" in message
@@ -143,10 +143,10 @@ def test_one_frame_is_entered_from_one_frame_only(graph):
 
 @pytest.mark.behaviour(81)
 def test_a_loop_has_one_condition(graph):
-    inside = control_flow.enter(ax.constant(True), "f")
-    conditions = [control_flow.loop_cond(inside, name=name) for name in ("first", "second")]
+    inside = primitives.enter(ax.constant(True), "f")
+    conditions = [primitives.loop_cond(inside, name=name) for name in ("first", "second")]
 
-    message = refused(*(control_flow.exit(condition) for condition in conditions))
+    message = refused(*(primitives.exit(condition) for condition in conditions))
 
     assert "Loop 'f' has more than one LoopCond node: 'first' and 'second'" in message
 
@@ -157,14 +157,14 @@ def test_a_cycle_leads_through_a_merge_and_a_next_iteration(graph):
 
 
 @pytest.mark.behaviour(82)
-@pytest.mark.parametrize("back", [ax.identity, control_flow.next_iteration])
+@pytest.mark.parametrize("back", [ax.identity, primitives.next_iteration])
 def test_any_other_cycle_is_refused(graph, back):
-    first = control_flow.enter(ax.constant(1), "f")
-    node = control_flow.merge([first, first])[0] if back is ax.identity else ax.add(first, first)
+    first = primitives.enter(ax.constant(1), "f")
+    node = primitives.merge([first, first])[0] if back is ax.identity else ax.add(first, first)
     node.op.set_input(1, back(node))
 
     with pytest.raises(InvalidArgumentError, match="cycle"):
-        frames(prune(Signature((), (control_flow.exit(node),), ())))
+        frames(prune(Signature((), (primitives.exit(node),), ())))
 
 
 @pytest.mark.behaviour(82)
@@ -177,7 +177,7 @@ def test_a_cycle_is_found_in_whatever_order_the_nodes_are(graph):
         frames(subgraph)
 
 
-@pytest.mark.parametrize("way_out", [control_flow.exit, control_flow.next_iteration])
+@pytest.mark.parametrize("way_out", [primitives.exit, primitives.next_iteration])
 def test_outside_of_all_loops_there_is_no_way_out(graph, way_out):
     assert "is in no loop" in refused(way_out(ax.constant(1)))
 
@@ -185,6 +185,6 @@ def test_outside_of_all_loops_there_is_no_way_out(graph, way_out):
 def test_loops_that_are_nested_too_deeply_are_refused(graph):
     result: Any = ax.constant(0)
     for depth in range(MOST_NESTED + 1):
-        result = control_flow.enter(result, f"loop_{depth}")
+        result = primitives.enter(result, f"loop_{depth}")
 
     assert "nested in one another at most 64 deep" in refused(result)

@@ -12,7 +12,7 @@ import pytest
 from aioexec import dtypes
 from aioexec.devices.jit.llvm import templates
 from aioexec.graph.kernels.kernel import ElementwiseKernel
-from aioexec.planning.fusion import elementwise as fuse, groups as fuse_groups
+from aioexec.planning.fusion import elementwise, groups
 from aioexec.planning.fusion.spaces import refined, restrided
 from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
@@ -24,7 +24,7 @@ X = np.zeros((4, 8), np.float32)
 @pytest.fixture(autouse=True)
 def keen(monkeypatch):
     """Whatever may be fused is."""
-    monkeypatch.setattr(fuse, "LEAST_SAVED_NS", 0)
+    monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", 0)
 
 
 def kernels(variant: Variant) -> list[ElementwiseKernel]:
@@ -161,7 +161,7 @@ def test_rows_whose_kernel_is_refused_stay_rows():
 
 
 def test_little_that_would_be_saved_is_not_worth_a_kernel(monkeypatch):
-    monkeypatch.setattr(fuse, "LEAST_SAVED_NS", 10**9)
+    monkeypatch.setattr(elementwise, "LEAST_SAVED_NS", 10**9)
     with graph():
         x = feed([4, 8])
         y = op("Neg", op("Exp", x))
@@ -259,9 +259,7 @@ def calls_to_lay_out_a_sum(terms: int) -> int:
 
 def test_a_sum_of_many_terms_takes_time_in_proportion_to_them(monkeypatch):
     """Every launch of the sum reads and writes the same memory."""
-    monkeypatch.setattr(
-        fuse_groups, "MOST_STATEMENTS", 1
-    )  # each stays a row, and is compared with the others
+    monkeypatch.setattr(groups, "MOST_STATEMENTS", 1)  # each stays a row, and is compared with the others
 
     few, many = calls_to_lay_out_a_sum(750), calls_to_lay_out_a_sum(3000)
 

@@ -16,7 +16,7 @@ from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
-from aioexec.ops.convolution import launches as conv_launches
+from aioexec.ops.convolution.launches import bind_filter, bind_forward, bind_input
 from aioexec.ops.convolution.layouts import either_layout
 from aioexec.ops.convolution.windows import (
     DEPTH,
@@ -288,14 +288,14 @@ register(
     shape=conv_shape,
     kernel=conv_kernel,
     gradient=conv_gradient,
-    native=Native(either_layout(conv_launches.bind_forward, images=(0,)), _REAL),
+    native=Native(either_layout(bind_forward, images=(0,)), _REAL),
 )
 register(
     f"Conv2DBackpropInput(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [T:type@11; {_ATTRS}]",
     shape=given_shape(0, 1),
     kernel=input_kernel,
     gradient=input_gradient,
-    native=Native(either_layout(conv_launches.bind_input, images=(2,)), _REAL),
+    native=Native(either_layout(bind_input, images=(2,)), _REAL),
     shape_operands=(0,),
 )
 register(
@@ -304,7 +304,7 @@ register(
     shape=given_shape(1, 0),
     kernel=filter_kernel,
     gradient=filter_gradient,
-    native=Native(either_layout(conv_launches.bind_filter, images=(0, 2), makes_image=False), _REAL),
+    native=Native(either_layout(bind_filter, images=(0, 2), makes_image=False), _REAL),
     shape_operands=(1,),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.ops.common.shares import LAUNCH_NS, Scratch, Work
-from aioexec.ops.convolution import depthwise_loops as loops
+from aioexec.ops.convolution import depthwise_loops
 from aioexec.ops.convolution.launches import zeros
 from aioexec.ops.convolution.windows import Axis, make_axes
 
@@ -142,7 +142,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     block = case.block()
     words = (case.batch, block, int(case.pads), *case.sizes())
     work = Work(
-        case.loop(loops.forward, 19),
+        case.loop(depthwise_loops.forward, 19),
         (_INPUTS[0], _INPUTS[1], _OUTPUT),
         words,
         (case.image_bytes, 0, case.output_bytes),
@@ -165,7 +165,7 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     line = case.horizontal.stride * _reach(case) * case.cm
     words = (case.batch, case.padded_height, *case.sizes()[:2], _reach(case), *case.sizes()[3:])
     work = Work(
-        case.loop(loops.backward_input, 18),
+        case.loop(depthwise_loops.backward_input, 18),
         (_INPUTS[1], _INPUTS[2], _OUTPUT),
         words,
         (0, case.output_bytes, case.image_bytes),
@@ -191,7 +191,7 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
         return zeros(dfilters)
     block = case.block()
     step = max(1, case.batch * LAUNCH_NS // max(case.cost, LAUNCH_NS))
-    kernel = case.loop(loops.backward_filter, 20)
+    kernel = case.loop(depthwise_loops.backward_filter, 20)
     rows = []
     for first in range(0, case.batch, step):
         count = min(step, case.batch - first)

@@ -9,7 +9,7 @@ from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.ops.common.shares import Scratch, Work
-from aioexec.ops.convolution import loops as conv_loops
+from aioexec.ops.convolution import loops
 from aioexec.ops.convolution.windows import Axis, make_axes
 
 _BLOCK_BYTES = 128 * 1024
@@ -113,14 +113,14 @@ class Convolution:
 
 
 _BODIES: dict[str, Callable[..., int]] = {
-    "forward": conv_loops.forward,
-    "forward_batch": conv_loops.forward_batch,
-    "multiply": conv_loops.multiply,
-    "pack": conv_loops.pack,
-    "pack_turned": conv_loops.pack_turned,
-    "multiply_filter": conv_loops.multiply_filter,
-    "backward_filter": conv_loops.backward_filter,
-    "backward_input": conv_loops.backward_input,
+    "forward": loops.forward,
+    "forward_batch": loops.forward_batch,
+    "multiply": loops.multiply,
+    "pack": loops.pack,
+    "pack_turned": loops.pack_turned,
+    "multiply_filter": loops.multiply_filter,
+    "backward_filter": loops.backward_filter,
+    "backward_input": loops.backward_input,
 }
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)

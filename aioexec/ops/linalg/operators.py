@@ -9,7 +9,7 @@ from aioexec import dtypes
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import symbolic_dtype
 from aioexec.ops.array import gathering, slicing
-from aioexec.ops.linalg import products as linalg
+from aioexec.ops.linalg.products import matmul
 from aioexec.ops.math import arithmetic, comparison, math_functions
 
 
@@ -33,7 +33,7 @@ OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
     "floordiv": _named(arithmetic.floordiv, "floordiv"),
     "mod": _named(arithmetic.floormod, "mod"),
     "pow": _named(arithmetic.pow, "pow"),
-    "matmul": linalg.matmul,
+    "matmul": matmul,
     "and": _named(comparison.logical_and, "and"),
     "or": _named(comparison.logical_or, "or"),
     "xor": _named(comparison.logical_xor, "xor"),

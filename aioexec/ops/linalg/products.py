@@ -32,7 +32,7 @@ from aioexec.graph.kernels.launches import collapse
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import conjugate, op_scope
-from aioexec.ops.linalg import product_loops as loops
+from aioexec.ops.linalg import product_loops
 from aioexec.ops.reduction.launches import fill
 from aioexec.shapes import Dims
 
@@ -144,10 +144,10 @@ def adjoint(x: Array) -> Array:
 # Native forms
 
 BODIES = {
-    "float32": loops.matmul_real,
-    "float64": loops.matmul_real,
-    "int32": loops.matmul_whole,
-    "int64": loops.matmul_whole,
+    "float32": product_loops.matmul_real,
+    "float64": product_loops.matmul_real,
+    "int32": product_loops.matmul_whole,
+    "int64": product_loops.matmul_whole,
 }
 _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
 _NO_BIAS = Operand("input", 1)
@@ -197,8 +197,8 @@ def bind_product(
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
-    epilogue = Epilogue(15, 2, 3, n) if how in (loops.IN_TILES, loops.LARGE) else None
-    handover = handover_of(words, x.dtype) if units is not None and how == loops.IN_TILES else None
+    epilogue = Epilogue(15, 2, 3, n) if how in (product_loops.IN_TILES, product_loops.LARGE) else None
+    handover = handover_of(words, x.dtype) if units is not None and how == product_loops.IN_TILES else None
     size = m * n * outer[-1] * outer[-2]
     rows = [
         Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, handover)
@@ -226,9 +226,9 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
     """Return how an elementwise kernel can consume the product, if that pays off; the work is shared by rows."""
     _, flip_x, _, m, n, k = words[:6]
     lda, ldb, _ = words[12:15]
-    if dtype.kind != "f" or k > loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_PRODUCT:
+    if dtype.kind != "f" or k > product_loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_PRODUCT:
         return None
-    kernel = LoopKernel(loops.product_handed_over, (dtype.name,) * (2 + MOST_OPERANDS), 11, 0)
+    kernel = LoopKernel(product_loops.product_handed_over, (dtype.name,) * (2 + MOST_OPERANDS), 11, 0)
     units = Units(2, ((1 if flip_x else lda) * dtype.itemsize, 0, n * dtype.itemsize), 42)
     return Handover(kernel, (*words[1:6], lda, ldb), units, MOST_OPERANDS)
 
@@ -236,24 +236,28 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
 def method_of(flip_x: bool, m: int, n: int, k: int) -> int:
     """Return how the loop computes a product of floats."""
     if n == 1:
-        return loops.COLUMN
+        return product_loops.COLUMN
     if m == 1:
-        return loops.ROWS
-    return loops.LARGE if m * n * k >= LARGE else loops.IN_TILES
+        return product_loops.ROWS
+    return product_loops.LARGE if m * n * k >= LARGE else product_loops.IN_TILES
 
 
 def cost_of(dtype: np.dtype[Any], how: int, count: int, m: int, n: int, k: int) -> int:
     """Nanoseconds of a launch of `count` products."""
     cost = 40 + int(m * n * k * count * element_cost(dtype, how))
     matrix = n * k * dtype.itemsize
-    return cost + int(matrix * FAR_COST) if how in (loops.ROWS, loops.COLUMN) and matrix >= FAR else cost
+    return (
+        cost + int(matrix * FAR_COST)
+        if how in (product_loops.ROWS, product_loops.COLUMN) and matrix >= FAR
+        else cost
+    )
 
 
 def element_cost(dtype: np.dtype[Any], how: int) -> float:
     """Return the nanoseconds of a multiply-add; for vectors, the time to load a matrix element."""
     if dtype.kind != "f":
         return 0.05
-    return (0.05 if how in (loops.ROWS, loops.COLUMN) else 0.02) * dtype.itemsize / 4
+    return (0.05 if how in (product_loops.ROWS, product_loops.COLUMN) else 0.02) * dtype.itemsize / 4
 
 
 def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:
@@ -266,7 +270,7 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     """
     how, m, n = words[0], *words[3:5]
     lda, ldb, ldc = words[12:15]
-    tiles = LARGE_SHARE if how == loops.LARGE else 1
+    tiles = LARGE_SHARE if how == product_loops.LARGE else 1
     if m == 1 or (n >= LEAST_COLUMNS and not (flip_x and m >= n)):
         return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32 * tiles)
     return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42 * tiles)

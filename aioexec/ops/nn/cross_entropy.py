@@ -27,8 +27,8 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.graph.static_values import constant_value
 from aioexec.ops.common.elementwise import FLOATS, op_scope
-from aioexec.ops.nn import softmax_loops as loops
 from aioexec.ops.nn.softmax import exp_launch, shift_launch, shifted_values
+from aioexec.ops.nn.softmax_loops import cross_entropy, sparse_cross_entropy
 from aioexec.ops.reduction.launches import fill
 from aioexec.shapes import Dims
 
@@ -138,7 +138,7 @@ def bind_dense(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
             target = c_strides((rows, n), dtype.itemsize)
             copies.append(copy_launch(Operand("input", k), source, place, target, (rows, n), dtype.itemsize))
         places.append(place)
-    last = entropy_launches(loops.cross_entropy, places[0], places[1], rows, n, dtype, dtype.name)
+    last = entropy_launches(cross_entropy, places[0], places[1], rows, n, dtype, dtype.name)
     return Launches((*(row for row in copies if row is not None), *last), tuple(scratch))
 
 
@@ -150,7 +150,7 @@ def bind_sparse(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
         return Launches(())
     label_dtype = inputs[1].dtype.name
     features, labels = Operand("input", 0), Operand("input", 1)
-    last = entropy_launches(loops.sparse_cross_entropy, features, labels, rows, n, dtype, label_dtype)
+    last = entropy_launches(sparse_cross_entropy, features, labels, rows, n, dtype, label_dtype)
     return Launches(tuple(last), (dtype.itemsize, outputs[1].nbytes))
 
 

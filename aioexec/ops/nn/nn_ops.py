@@ -28,7 +28,7 @@ from aioexec.graph.kernels.launches import View, c_strides, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.common.elementwise import FLOATS, in_float32, op_scope
-from aioexec.ops.nn import loops as nn_loops
+from aioexec.ops.nn import loops
 from aioexec.ops.reduction.launches import Scratch, fill, reduce_launches, sum_of
 from aioexec.ops.reduction.reductions import reduce_sum
 from aioexec.shapes import Dims
@@ -175,7 +175,7 @@ def bind_l2_loss(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if t.size == 0:
         row = fill("0", Operand("output", 0), 1, t.dtype.name)
         return Launches(() if row is None else (row,))
-    kernel = LoopKernel(nn_loops.half_square_sum, (t.dtype.name, t.dtype.name), 1, 0)
+    kernel = LoopKernel(loops.half_square_sum, (t.dtype.name, t.dtype.name), 1, 0)
     places = (Operand("input", 0), Operand("output", 0))
     return Launches((Launch(kernel, places, (t.size,), cost=10 + int(0.06 * t.size)),))
 

@@ -26,7 +26,7 @@ from aioexec.graph.kernels.launches import View, c_strides, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import FLOATS, in_float32
-from aioexec.ops.nn import softmax_loops as loops
+from aioexec.ops.nn.softmax_loops import normalise_rows, shift_rows, subtract_logs
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +77,7 @@ def exp_launch(source: Operand, target: Operand, count: int, dtype: np.dtype[Any
 
 
 def shift_launch(source: Operand, target: Operand, rows: int, n: int, dtype: str) -> Launch:
-    kernel = LoopKernel(loops.shift_rows, (dtype, dtype), 2, 0)
+    kernel = LoopKernel(shift_rows, (dtype, dtype), 2, 0)
     return Launch(kernel, (source, target), (rows, n), cost=10 + 4 * rows + int(0.25 * rows * n))
 
 
@@ -89,7 +89,7 @@ def bind_softmax(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         return Launches(())
     n, rows, name = x.shape[-1], x.size // x.shape[-1], x.dtype.name
     out, unit = Operand("output", 0), Operand("scratch", 0)
-    normalise = LoopKernel(loops.normalise_rows, (name, name), 2, 0)
+    normalise = LoopKernel(normalise_rows, (name, name), 2, 0)
     cost = 10 + 5 * rows + int(0.07 * x.size)
     return Launches(
         (
@@ -109,7 +109,7 @@ def bind_log_softmax(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
         return Launches(())
     n, rows, name = x.shape[-1], x.size // x.shape[-1], x.dtype.name
     out, unit, powers = Operand("output", 0), Operand("scratch", 0), Operand("scratch", 1)
-    subtract = LoopKernel(loops.subtract_logs, (name, name, name), 2, 0)
+    subtract = LoopKernel(subtract_logs, (name, name, name), 2, 0)
     cost = 10 + 12 * rows + int(0.08 * x.size)
     return Launches(
         (

@@ -12,7 +12,13 @@ from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.launches import View, c_strides, copy_launch, launch
 from aioexec.ops.common.shares import Work
-from aioexec.ops.normalization import batch_norm_loops as loops
+from aioexec.ops.normalization.batch_norm_loops import (
+    STRIP,
+    moments_of_planes,
+    moments_of_rows,
+    products_of_planes,
+    products_of_rows,
+)
 from aioexec.ops.reduction.launches import Scratch
 
 _DTYPE = "float32"
@@ -86,7 +92,7 @@ class Image:
         """Launch the summation loop for this layout; operands are images, vectors, strips of accumulators."""
         cost = int(_NS_PER_ELEMENT * len(images) * prod(self.shape)) + 50
         if self.inner == 1:
-            places = [scratch.add(loops.STRIP * np.dtype(name).itemsize) for name in strips]
+            places = [scratch.add(STRIP * np.dtype(name).itemsize) for name in strips]
             pointers = (_DTYPE,) * (len(images) + len(vectors)) + tuple(strips)
             kernel = LoopKernel(by_rows, pointers, 2, 0)
             return [Launch(kernel, (*images, *vectors, *places), (self.outer, self.c), cost=cost)]
@@ -140,7 +146,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     rows: list[Launch | None] = []
     if attrs["is_training"]:
         rows += image.sums(
-            loops.moments_of_rows, loops.moments_of_planes, [given["x"]], used, _STRIPS_OF_MOMENTS, scratch
+            moments_of_rows, moments_of_planes, [given["x"]], used, _STRIPS_OF_MOMENTS, scratch
         )
         rows.append(_running(attrs, image, given, used, shown))
     else:
@@ -183,9 +189,7 @@ def bind_backward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec])
     vectors = [given["mean"], Operand("output", 2), products]
     images = [given["dy"], given["x"]]
     rows: list[Launch | None] = [
-        *image.sums(
-            loops.products_of_rows, loops.products_of_planes, images, vectors, _STRIPS_OF_PRODUCTS, scratch
-        )
+        *image.sums(products_of_rows, products_of_planes, images, vectors, _STRIPS_OF_PRODUCTS, scratch)
     ]
     factor, shift, slope = (scratch.add(image.c * _SIZE) for _ in range(3))
     epsilon, count = float(np.float32(attrs["epsilon"])), float(image.rows)

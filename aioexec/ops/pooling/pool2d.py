@@ -42,7 +42,7 @@ from aioexec.ops.convolution.windows import (
     seen_by,
     taps,
 )
-from aioexec.ops.pooling import loops as pool_loops
+from aioexec.ops.pooling import loops
 from aioexec.shapes import Dims, merge, with_rank
 
 # Shapes
@@ -324,7 +324,7 @@ register(
     shape=pool_shape,
     kernel=max_kernel,
     gradient=max_gradient,
-    native=Native(either_layout(pool_loops.bind_max, images=(0,)), _MAX_NATIVE),
+    native=Native(either_layout(loops.bind_max, images=(0,)), _MAX_NATIVE),
 )
 register(
     "MaxPoolGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) "
@@ -332,7 +332,7 @@ register(
     shape=image_shape,
     kernel=max_grad_kernel,
     gradient=max_grad_gradient,
-    native=Native(either_layout(pool_loops.bind_max_grad, images=(0, 1, 2)), _MAX_NATIVE),
+    native=Native(either_layout(loops.bind_max_grad, images=(0, 1, 2)), _MAX_NATIVE),
 )
 register(
     "MaxPoolGradGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) "
@@ -346,7 +346,7 @@ register(
     shape=pool_shape,
     kernel=average_kernel,
     gradient=average_gradient,
-    native=Native(either_layout(pool_loops.bind_average, images=(0,)), _REAL),
+    native=Native(either_layout(loops.bind_average, images=(0,)), _REAL),
 )
 register(
     "AvgPoolGrad(orig_input_shape:int32, grad:T) -> (output:T) "
@@ -354,7 +354,7 @@ register(
     shape=given_shape,
     kernel=average_grad_kernel,
     gradient=average_grad_gradient,
-    native=Native(either_layout(pool_loops.bind_average_grad, images=(1,)), _REAL),
+    native=Native(either_layout(loops.bind_average_grad, images=(1,)), _REAL),
     shape_operands=(0,),
 )
 

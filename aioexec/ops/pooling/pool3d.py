@@ -28,7 +28,7 @@ from aioexec.ops.convolution.windows import (
     seen_by,
     taps,
 )
-from aioexec.ops.pooling import pool2d as pool
+from aioexec.ops.pooling import pool2d
 
 Array = np.ndarray[Any, Any]
 
@@ -49,9 +49,9 @@ def max_grad_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("ksize", "strides"))
 
     def compute(image: Array, pooled: Array, dy: Array) -> Array:
-        axes = pool.axes_of(attrs, image.shape)
-        pool.check_shape("orig_output", attrs, pooled, image.shape, axes)
-        pool.check_shape("grad", attrs, dy, image.shape, axes)
+        axes = pool2d.axes_of(attrs, image.shape)
+        pool2d.check_shape("orig_output", attrs, pooled, image.shape, axes)
+        pool2d.check_shape("grad", attrs, dy, image.shape, axes)
         seen, maxima, above = (channels_last(attrs, each) for each in (image, pooled, dy))
         result = as_given(attrs, give_to_equals(seen, maxima, above, axes))
         return np.ascontiguousarray(result).astype(dy.dtype, copy=False)
@@ -68,34 +68,34 @@ _FLOAT = "T:type{half|bfloat16|float|double}"
 
 register(
     f"MaxPool3D(input:T) -> (output:T) [{_ATTRS}; T:{_SHORT}]",
-    shape=pool.pool_shape,
-    kernel=pool.max_kernel,
-    gradient=pool.max_gradient,
+    shape=pool2d.pool_shape,
+    kernel=pool2d.max_kernel,
+    gradient=pool2d.max_gradient,
 )
 register(
     "MaxPool3DGrad(orig_input:TInput, orig_output:TInput, grad:T) -> (output:T) "
     f"[{_ATTRS}; T:{_SHORT}=float; TInput:{_SHORT}=float]",
-    shape=pool.image_shape,
+    shape=pool2d.image_shape,
     kernel=max_grad_kernel,
-    gradient=pool.max_grad_gradient,
+    gradient=pool2d.max_grad_gradient,
 )
 register(
     f"MaxPool3DGradGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) [{_ATTRS}; T:type@12]",
-    shape=pool.pooled_shape,
-    kernel=pool.max_grad_grad_kernel,
-    gradient=pool.max_grad_grad_gradient,
+    shape=pool2d.pooled_shape,
+    kernel=pool2d.max_grad_grad_kernel,
+    gradient=pool2d.max_grad_grad_gradient,
 )
 register(
     f"AvgPool3D(input:T) -> (output:T) [{_ATTRS}; {_FLOAT}]",
-    shape=pool.pool_shape,
-    kernel=pool.average_kernel,
-    gradient=pool.average_gradient,
+    shape=pool2d.pool_shape,
+    kernel=pool2d.average_kernel,
+    gradient=pool2d.average_gradient,
 )
 register(
     f"AvgPool3DGrad(orig_input_shape:int32, grad:T) -> (output:T) [{_ATTRS}; {_FLOAT}]",
-    shape=pool.given_shape,
-    kernel=pool.average_grad_kernel,
-    gradient=pool.average_grad_gradient,
+    shape=pool2d.given_shape,
+    kernel=pool2d.average_grad_kernel,
+    gradient=pool2d.average_grad_gradient,
     shape_operands=(0,),
 )
 

@@ -24,7 +24,7 @@ from aioexec.ops.convolution.windows import (
     padding_attrs,
     per_axis,
 )
-from aioexec.ops.pooling import loops as pool_loops, pool2d as pool
+from aioexec.ops.pooling import loops, pool2d
 from aioexec.shapes import Dims, merge, with_rank
 
 # Positions of the maxima: flat indices into an image (or the batch), channels last
@@ -43,7 +43,7 @@ def _channels_last(attrs: Attrs) -> dict[str, Any]:
 
 
 def _argmax_shape(context: ShapeContext) -> Sequence[Dims]:
-    (pooled,) = pool.pool_shape(_with_attrs(context, _channels_last(context.attrs)))
+    (pooled,) = pool2d.pool_shape(_with_attrs(context, _channels_last(context.attrs)))
     return [pooled, pooled]
 
 
@@ -68,12 +68,12 @@ def _flat_indices(found: Array, image: Array, axes: Any, with_batch: bool) -> Ar
 def _argmax_kernel(context: KernelContext) -> Compute:
     attrs = _channels_last(context.attrs)
     dtype, with_batch = context.output_dtypes[1].numpy, attrs["include_batch_in_index"]
-    maximum = pool.max_kernel(_with_context_attrs(context, attrs))
+    maximum = pool2d.max_kernel(_with_context_attrs(context, attrs))
 
     def compute(image: Array) -> tuple[Array, Array]:
         pooled = maximum(image)
-        axes = pool.axes_of(attrs, image.shape)
-        found = pool.first_maximum(image, axes)
+        axes = pool2d.axes_of(attrs, image.shape)
+        found = pool2d.first_maximum(image, axes)
         return pooled, _flat_indices(found, image, axes, with_batch).astype(dtype)
 
     return compute
@@ -99,7 +99,7 @@ def _flat_numbers(image: Array, argmax: Array, with_batch: bool) -> Array:
 
 
 def _check_windows(attrs: Attrs, image: Array, **values: Array) -> None:
-    expected = (len(image), *counts(pool.axes_of(attrs, image.shape)), image.shape[3])
+    expected = (len(image), *counts(pool2d.axes_of(attrs, image.shape)), image.shape[3])
     for name, value in values.items():
         if value.shape != expected:
             raise InvalidArgumentError(
@@ -234,7 +234,7 @@ def _v2_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 def _v2_grad_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
-    zeros = pool.zeros_like_inputs(op)
+    zeros = pool2d.zeros_like_inputs(op)
     return (
         *zeros,
         apply_op("MaxPoolGradGradV2", *op.inputs[:2], ddx, *op.inputs[3:], **_same(op)),
@@ -255,24 +255,24 @@ _THREE = "orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32"
 register(
     f"MaxPoolV2(input:T, ksize:int32, strides:int32) -> (output:T) [T:type@21=float; {_PADDING}; "
     "data_format:string{NHWC|NCHW|NCHW_VECT_C}='NHWC']",
-    shape=_shape_with(pool.pool_shape, lambda context: None),
-    kernel=_kernel_of(pool.max_kernel),
+    shape=_shape_with(pool2d.pool_shape, lambda context: None),
+    kernel=_kernel_of(pool2d.max_kernel),
     gradient=_v2_gradient,
-    native=_native_of(pool_loops.bind_max, _NUMBERS, (0,)),
+    native=_native_of(loops.bind_max, _NUMBERS, (0,)),
     shape_operands=(1, 2),
 )
 register(
     f"MaxPoolGradV2({_THREE}) -> (output:T) [{_PADDING}; {_FORMAT}; T:type@12=float]",
-    shape=_shape_with(pool.image_shape, lambda context: with_rank(context.inputs[0], 4)),
-    kernel=_kernel_of(pool.max_grad_kernel),
+    shape=_shape_with(pool2d.image_shape, lambda context: with_rank(context.inputs[0], 4)),
+    kernel=_kernel_of(pool2d.max_grad_kernel),
     gradient=_v2_grad_gradient,
-    native=_native_of(pool_loops.bind_max_grad, _NUMBERS, (0, 1, 2)),
+    native=_native_of(loops.bind_max_grad, _NUMBERS, (0, 1, 2)),
     shape_operands=(3, 4),
 )
 register(
     f"MaxPoolGradGradV2({_THREE}) -> (output:T) [{_PADDING}; {_FORMAT}; T:type@12]",
-    shape=_shape_with(pool.pooled_shape, lambda context: None),
-    kernel=_kernel_of(pool.max_grad_grad_kernel),
+    shape=_shape_with(pool2d.pooled_shape, lambda context: None),
+    kernel=_kernel_of(pool2d.max_grad_grad_kernel),
     gradient=undefined_gradient,
     shape_operands=(3, 4),
 )

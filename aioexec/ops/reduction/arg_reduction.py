@@ -26,7 +26,7 @@ from aioexec.graph.kernels.kernel import (
 )
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.reduction import arg_reduction_loops as loops
+from aioexec.ops.reduction.arg_reduction_loops import TILE, arg_maximum, arg_minimum
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -106,7 +106,10 @@ def native(body: Callable[..., int]) -> Native:
         kernel = LoopKernel(body, (dtype.name, index_dtype.name, dtype.name, index_dtype.name), 3, 0)
         operands = (Operand("input", 0), Operand("output", 0), Operand("scratch", 0), Operand("scratch", 1))
         row = Launch(kernel, operands, (outer, n, inner), cost=10 + int(0.35 * x.size))
-        return Launches((row,), (loops.TILE * dtype.itemsize, loops.TILE * index_dtype.itemsize))
+        return Launches(
+            (row,),
+            (TILE * dtype.itemsize, TILE * index_dtype.itemsize),
+        )
 
     return Native(bind, NATIVE_DTYPES)
 
@@ -116,7 +119,7 @@ register(
     "[T:type@7; Tidx:type{int16|int32|int64}=int32; output_type:type{int16|uint16|int32|int64}=int64]",
     shape=dims_without_one,
     kernel=reference(largest=True),
-    native=native(loops.arg_maximum),
+    native=native(arg_maximum),
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(1,),
 )
@@ -125,7 +128,7 @@ register(
     "[T:type@7; Tidx:type{int32|int64}=int32; output_type:type{int32|int64}=int64]",
     shape=dims_without_one,
     kernel=reference(largest=False),
-    native=native(loops.arg_minimum),
+    native=native(arg_minimum),
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(1,),
 )

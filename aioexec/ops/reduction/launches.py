@@ -12,7 +12,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Launch, LoopKernel, Operand
 from aioexec.graph.kernels.launches import View, c_strides, launch
-from aioexec.ops.reduction import loops as reduction_loops
+from aioexec.ops.reduction import loops
 
 Shape = tuple[int, ...]
 
@@ -52,13 +52,13 @@ def greatest(dtype: np.dtype[Any]) -> str:
     return {"f": "1e999", "b": "True"}.get(dtype.kind) or str(np.iinfo(dtype).max)
 
 
-SUM_REAL = Reduction(reduction_loops.total_real, WIDE.__getitem__, lambda dtype: "0", divides=True)
-SUM_WHOLE = Reduction(reduction_loops.total_whole, WIDE.__getitem__, lambda dtype: "0", divides=True)
-MEAN_REAL = Reduction(reduction_loops.total_real, WIDE.__getitem__, zero_over_zero, divides=True)
-MEAN_WHOLE = Reduction(reduction_loops.total_whole, WIDE.__getitem__, zero_over_zero, divides=True)
-PRODUCT = Reduction(reduction_loops.product, str, lambda dtype: "1")
-MAXIMUM = Reduction(reduction_loops.maximum, str, least, ns=0.15)
-MINIMUM = Reduction(reduction_loops.minimum, str, greatest, ns=0.15)
+SUM_REAL = Reduction(loops.total_real, WIDE.__getitem__, lambda dtype: "0", divides=True)
+SUM_WHOLE = Reduction(loops.total_whole, WIDE.__getitem__, lambda dtype: "0", divides=True)
+MEAN_REAL = Reduction(loops.total_real, WIDE.__getitem__, zero_over_zero, divides=True)
+MEAN_WHOLE = Reduction(loops.total_whole, WIDE.__getitem__, zero_over_zero, divides=True)
+PRODUCT = Reduction(loops.product, str, lambda dtype: "1")
+MAXIMUM = Reduction(loops.maximum, str, least, ns=0.15)
+MINIMUM = Reduction(loops.minimum, str, greatest, ns=0.15)
 
 
 def sum_of(dtype: np.dtype[Any]) -> Reduction:
@@ -113,7 +113,7 @@ def reduce_launches(
         )
         return [] if row is None else [row]
     lanes_dtype = kind.lanes(dtype.name)
-    lanes = scratch.add(reduction_loops.TILE * np.dtype(lanes_dtype).itemsize)
+    lanes = scratch.add(loops.TILE * np.dtype(lanes_dtype).itemsize)
     runs = merge_axes(shape, axes)
     rows: list[Launch] = []
     held = dtype.name

@@ -17,9 +17,9 @@ from aioexec.ops.array.gathering import gather
 from aioexec.ops.array.identity import identity
 from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.sparse import (
-    arithmetic as sparse_math,  # noqa: F401  (registers ops)
-    rows as sparse_rows,  # noqa: F401  (registers ops)
-    tensors as sparse_tensors,  # noqa: F401  (registers ops)
+    arithmetic,  # noqa: F401  (registers ops)
+    rows,  # noqa: F401  (registers ops)
+    tensors,  # noqa: F401  (registers ops)
 )
 
 

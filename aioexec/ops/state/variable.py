@@ -23,7 +23,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.operators import Operators
 from aioexec.graph.wiring import EVALUATORS
-from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_protos
+from aioexec.ops.state import assignments, counting, save_slices, scatter_updates, variable_protos
 from aioexec.ops.state.initial_values import guarded, initial_tensor
 from aioexec.ops.state.variable_ops import (
     assign_add_variable_op,
@@ -170,7 +170,7 @@ class Variable(Operators[Tensor]):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Return whether the variable is initialised."""
-        return state.is_variable_initialized(self, name=name)
+        return assignments.is_variable_initialized(self, name=name)
 
     def _as_tensor(self, dtype: DType | None, as_ref: bool) -> Tensor:
         if dtype is not None and dtype != self.dtype.base_dtype:
@@ -326,7 +326,7 @@ class ReferenceVariable(Variable):
         self._initial_value = value = initial_tensor(graph, initial_value, dtype, self._validate_shape)
         dims = value.dims if self._validate_shape else None
         self._tensor = self._element = variable_op_v2(dims, value.dtype, name=scope)
-        assigned = state.assign(self._tensor, guarded(self), validate_shape=self._validate_shape)
+        assigned = assignments.assign(self._tensor, guarded(self), validate_shape=self._validate_shape)
         self._initializer = assigned.op
         with caching or graph.colocate_with(self._tensor.op):
             self._snapshot = apply_op("Identity", self._tensor, name="read")
@@ -347,19 +347,19 @@ class ReferenceVariable(Variable):
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        result = state.assign(self._tensor, value, use_locking=use_locking, name=name)
+        result = assignments.assign(self._tensor, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        result = state.assign_add(self._tensor, delta, use_locking=use_locking, name=name)
+        result = assignments.assign_add(self._tensor, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        result = state.assign_sub(self._tensor, delta, use_locking=use_locking, name=name)
+        result = assignments.assign_sub(self._tensor, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
 

@@ -12,7 +12,7 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.array.filling import range_
 from aioexec.ops.common.elementwise import op_scope
-from aioexec.ops.strings import string_ops as strings  # noqa: F401  (registers ops)
+from aioexec.ops.strings import string_ops  # noqa: F401  (registers ops)
 
 
 def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:

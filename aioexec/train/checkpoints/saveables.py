@@ -17,7 +17,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.arrays import reshape
 from aioexec.ops.lookup.lookup_tables import DenseHashTable, MutableHashTable
-from aioexec.ops.state import assignments as state
+from aioexec.ops.state import assignments
 from aioexec.ops.state.partitioned_variables import PartitionedVariable
 from aioexec.ops.state.variable import ResourceVariable, Variable
 from aioexec.ops.state.variable_ops import assign_variable_op
@@ -99,7 +99,7 @@ class ReferenceVariableSaveable(SaveableObject):
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         strict = restored_shapes is None and self._reference.shape.is_fully_defined()
-        return state.assign(
+        return assignments.assign(
             self._reference, _reshaped(restored_tensors, restored_shapes), validate_shape=strict
         )
 
