@@ -27,8 +27,8 @@ from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 Element: TypeAlias = tuple[Any, ...]
 UNBOUNDED = sys.maxsize
-_MOST_TO_CHOOSE_FROM = 2**31 - 1
-"""Elements of a queue without bounds that are at least left, plus one: what TensorFlow takes for its capacity."""
+_ASSUMED_CAPACITY = 2**31 - 1
+"""The capacity that TensorFlow assumes for an unbounded queue."""
 
 
 class _Enqueue(Attempt):
@@ -407,7 +407,7 @@ class RandomShuffleQueue(Queue):
         super().__init__(*args, **options)
         if min_after_dequeue < 0:
             raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be >= 0")
-        most = min(self.capacity, _MOST_TO_CHOOSE_FROM)
+        most = min(self.capacity, _ASSUMED_CAPACITY)
         if min_after_dequeue >= most:
             raise InvalidArgumentError(f"min_after_dequeue {min_after_dequeue} must be < capacity {most}")
         self.min_after_dequeue = min_after_dequeue

@@ -140,7 +140,7 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
 
 
 def _as_matrix(x: Tensor) -> Tensor:
-    """`x` with all dimensions but the last joined into one."""
+    """Merge all dimensions but the last."""
     last = apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
     return apply_op("Reshape", x, apply_op("Pack", [-1, last]))
 

@@ -197,7 +197,7 @@ def resolve(
 
 
 def _dims_named(rank: int, length: int, ellipsis_mask: int, new_mask: int) -> int:
-    """The number of dimensions that specifications name one by one, neither by an ellipsis nor as new ones."""
+    """Return the number of input dimensions that specifications other than the ellipsis index."""
     if ellipsis_mask & (ellipsis_mask - 1):
         raise GraphValueError("Multiple ellipses in slice spec not allowed")
     named = sum(1 for i in range(length) if not (ellipsis_mask | new_mask) >> i & 1)

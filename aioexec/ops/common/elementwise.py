@@ -153,7 +153,7 @@ def op_scope(name: str | None, default_name: str, *values: Any) -> Iterator[str]
 
 
 def named(function: Callable[P, Result], name: str, doc: str) -> Callable[P, Result]:
-    """Give a function that was made for an entry of a table its name and docstring; return it."""
+    """Set the name and docstring of a function that a table generates; return it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

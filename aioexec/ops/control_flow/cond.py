@@ -71,7 +71,7 @@ def _either(function: Any, older: Any, name: str, older_name: str) -> BranchFunc
 
 
 def _branch_contexts(graph: Graph, pred: Any) -> tuple[CondContext, CondContext]:
-    """The contexts of the branches taken if `pred` holds and if it does not."""
+    """Return the contexts of the true and the false branch."""
     if_false, if_true = switch(pred, pred)
     pivot_true = apply_op("Identity", if_true, name="switch_t")
     pivot_false = apply_op("Identity", if_false, name="switch_f")

@@ -72,13 +72,13 @@ class _Elements:
         return pack_sequence_as(self.structure, [array.read(index) for array in self.arrays])
 
     def order(self, reverse: bool) -> tuple[Tensor, int, Callable[..., Tensor]]:
-        """The index of the first row, the step to the next one, and the condition that there is a row at an index."""
+        """Return the first index, the step between indices, and the condition that an index is in range."""
         if reverse:
             return self.count - 1, -1, lambda i, *others: i >= 0
         return convert_to_tensor(0), 1, lambda i, *others: i < self.count
 
     def new_array(self, value: Tensor, infer_shape: bool) -> TensorArray:
-        """An array for results like `value`, one for each row."""
+        """Create an array for one result like `value` per row."""
         return TensorArray(
             value.dtype.base_dtype,
             self.count,
@@ -95,14 +95,14 @@ class _Elements:
 
 
 def _tensors_of(found: Any, structure: Any) -> list[Tensor]:
-    """Return the tensors of what a function returned, which must have this structure."""
+    """Return the tensors in the result of a function, which must have this structure."""
     assert_same_structure(structure, found)
     tensors: list[Tensor] = flatten(map_structure(convert_to_tensor, found))
     return tensors
 
 
 def _write_row(arrays: Sequence[TensorArray], index: Any, values: Sequence[Any]) -> list[TensorArray]:
-    """The arrays after each was given its value at an index."""
+    """Write a value to each array at an index; return the arrays."""
     return [array.write(index, value) for array, value in zip(arrays, values, strict=True)]
 
 

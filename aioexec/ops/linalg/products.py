@@ -243,7 +243,7 @@ def method_of(flip_x: bool, m: int, n: int, k: int) -> int:
 
 
 def cost_of(dtype: np.dtype[Any], how: int, count: int, m: int, n: int, k: int) -> int:
-    """Nanoseconds of a launch of `count` products."""
+    """Return the nanoseconds of a launch of `count` products."""
     cost = 40 + int(m * n * k * count * element_cost(dtype, how))
     matrix = n * k * dtype.itemsize
     return (

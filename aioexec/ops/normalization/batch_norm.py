@@ -104,7 +104,7 @@ def _rows_of(values: Array) -> int:
 
 
 def _moments(x: Array) -> tuple[Array, Array]:
-    """Mean and variance of each column."""
+    """Return mean and variance of each column."""
     if len(x) == 0:
         return np.zeros(x.shape[1], np.float32), np.zeros(x.shape[1], np.float32)
     mean, variance = (each(x, axis=0, dtype=np.float64) for each in (np.mean, np.var))

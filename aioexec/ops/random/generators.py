@@ -136,7 +136,7 @@ _registered(
 
 
 def _skipped(variable: Variable, algorithm: Array, delta: Array) -> Array:
-    """The state before."""
+    """Advance the counter by `delta` outputs; return the previous state."""
     if delta.ndim:
         raise InvalidArgumentError(f"delta must be of shape [], not {shown(delta.shape)}")
     before = _state_of(variable, algorithm)
