@@ -156,7 +156,9 @@ class Graph(BaseGraph):
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
         """Control inputs from the open scopes, without those that an input of the node depends on already."""
         controllers = self._open_controllers()
-        producers = {tensor.op for tensor in inputs} if controllers else set()
+        if not controllers:
+            return []
+        producers = {tensor.op for tensor in inputs}
         found: dict[Operation, None] = {}
         for controller in controllers:
             if not producers & controller.made_here:
@@ -165,6 +167,8 @@ class Graph(BaseGraph):
 
     def _open_controllers(self) -> list[_ControlDependencies]:
         """The open control-dependency scopes after the last one that cleared them, from the outermost inwards."""
+        if not self._control_stack:
+            return []
         cleared = [place for place, controller in enumerate(self._control_stack) if controller.clears]
         return self._control_stack[cleared[-1] if cleared else 0 :]
 
