@@ -76,7 +76,7 @@ class GrpcSession(SessionRuntime):
         self, options: SessionOptions, channel: Channel, bits: Callable[[int], int] = secrets.randbits
     ) -> None:
         super().__init__(options)
-        self._master = MasterClient(channel, bits)
+        self._master = MasterClient(channel, bits)  # the server's master
         self._handle = ""
         self._graph_version = 0
         self._update: asyncio.Task[None] | None = None

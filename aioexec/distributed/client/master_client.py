@@ -32,7 +32,7 @@ class MasterClient:
 
     def __init__(self, channel: Channel, bits: Callable[[int], int] = secrets.randbits) -> None:
         self.channel = channel
-        self._numbers = Random(bits(64))
+        self._numbers = Random(bits(64))  # request ids
 
     def new_request_id(self) -> int:
         """A random number of 63 bits that is not 0."""

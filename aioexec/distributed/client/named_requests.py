@@ -24,9 +24,11 @@ class NamedFeeds:
 
     def __init__(self, graph: Graph | None, names: Sequence[str]) -> None:
         tensors = [tensor_named(graph, name) for name in names]
+        # Of each feed, None for one that the graph does not know.
         self.converters = [None if tensor is None else FeedConverter(tensor) for tensor in tensors]
 
     async def convert(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
+        """Convert the values to arrays."""
         pairs = list(zip(self.converters, values, strict=True))
         known = [(converter, value) for converter, value in pairs if converter is not None]
         done = iter(await converted([each for each, _ in known], [value for _, value in known], elsewhere))
@@ -53,25 +55,28 @@ class NamedRequest:
         self._feeds = NamedFeeds(graph, names)
 
     async def convert(self, feeds: Sequence[tuple[str, Any]], elsewhere: Elsewhere) -> list[Any]:
-        """The values of the feeds as arrays."""
+        """Convert the values of the feeds to arrays."""
         return await self._feeds.convert([value for _, value in feeds], elsewhere)
 
 
 class PreparedStep:
-    """A callable of a server. `_places`: for each fetch its index among the server's results, which has each tensor once."""
+    """A callable of a server.
+
+    `_feeds` converts its feeds; `_places`: for each fetch its index among the server's results, which has each tensor once.
+    """
 
     __slots__ = ("_feeds", "_places", "options")
 
     def __init__(
         self, graph: Graph | None, feeds: Sequence[str], fetches: Sequence[str], options: StepOptions
     ) -> None:
-        self.options = options
+        self.options = options  # of every run of the callable
         self._feeds = NamedFeeds(graph, feeds)
         once = list(dict.fromkeys(fetches))
         self._places = [once.index(name) for name in fetches]
 
     async def convert(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
-        """The values of the feeds as arrays.
+        """Convert the values of the feeds to arrays.
 
         Raises:
             InvalidArgumentError: another number of values than of feeds.

@@ -19,7 +19,8 @@ class StepRequest:
     """The request of one signature. Tensors that are both fed and fetched are returned here, since servers refuse them.
 
     Constant: `feeds` and `outputs`, names in the caller's order; `asked`, the fetches to request, each once; `is_local`:
-    nothing is to be requested; `_dtypes`, of the results, where known; `_protos`, indices of feeds that are sent as protos;
+    nothing is to be requested; `_echoed`, the feeds that are also fetched; `_places`, for each output its index in `asked`,
+    None if feeds are fetched; `_dtypes`, of the results, where known; `_protos`, indices of feeds that are sent as protos;
     `_usual`, the result names of a reply whose values need no reordering; `_start`, the serialized part that is the same for
     all steps.
     """

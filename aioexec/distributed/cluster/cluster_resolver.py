@@ -14,7 +14,13 @@ VARIABLE = "TF_CONFIG"
 
 
 class ClusterResolver(ABC):
-    """A cluster, and the task of this process in it; unknown attributes are None."""
+    """A cluster, and the task of this process in it; unknown attributes are None.
+
+    Attributes:
+        task_type: the job of this process.
+        task_id: the index of its task in the job.
+        rpc_layer: the scheme of targets, "grpc".
+    """
 
     task_type: str | None = None
     task_id: int | None = None
@@ -43,7 +49,7 @@ class ClusterResolver(ABC):
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A resolver with fixed values."""
+    """A resolver with fixed values: the arguments of the constructor."""
 
     def __init__(
         self,
@@ -60,7 +66,7 @@ class SimpleClusterResolver(ClusterResolver):
         if not isinstance(master, str):
             raise GraphTypeError(f"master must be a string, got {master!r}")
         self._cluster_spec = cluster_spec
-        self._master = master
+        self._master = master  # the target if no task is given
         self._environment = environment
         self._num_accelerators = num_accelerators or {}
         self.task_type = task_type
@@ -89,7 +95,10 @@ class SimpleClusterResolver(ClusterResolver):
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """Reads the environment variable TF_CONFIG at each call; arguments of the constructor take precedence."""
+    """Reads the environment variable TF_CONFIG at each call; arguments of the constructor take precedence.
+
+    `_task_type`, `_task_id`, `_rpc_layer` and `_environment` are these arguments, None where TF_CONFIG decides.
+    """
 
     def __init__(
         self,

@@ -50,6 +50,7 @@ class TaskOptions:
     """The resources that Ray gives each task of a job.
 
     Attributes:
+        num_cpus, num_gpus: processors, also parts of them.
         memory: bytes that Ray reserves, 0 for none.
         resources: custom resources of the Ray cluster, and how much of them.
         max_restarts: how often a task that dies is started again; -1 for ever.

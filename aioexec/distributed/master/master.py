@@ -70,7 +70,7 @@ class Master:
         self._worker = worker
         self._workers = workers
         self._options = options
-        self._bits = bits
+        self._bits = bits  # the source of random numbers
         self._sessions = SessionTable(collection or Collection(), self._collect)
         self._ends: dict[MasterSession, asyncio.Task[None]] = {}
         self._undeleted: dict[str, list[str]] = {}

@@ -39,7 +39,11 @@ class RegisteredPart:
     """The part of one task in a plan.
 
     Attributes:
-        failed: called with every error of a step, of this task or another, so that the session can detect a restart of the
+        task: its name.
+        channel: to the task.
+        session_handle: of the session there.
+        graph_handle: of the part's graph in that session.
+        on_failure: called with every error of a step, of this task or another, so that the session can detect a restart of the
             task.
     """
 
@@ -116,7 +120,7 @@ class DistributedParts:
     ) -> None:
         self.parts = parts
         self._new_step = new_step
-        self._new_request_id = new_request_id
+        self._new_request_id = new_request_id  # the id of each RunGraph call
 
     def new_step(self) -> DistributedStep:
         return self._new_step(self.parts)
@@ -142,9 +146,9 @@ class RemoteRun(Run):
     def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
         super().__init__(step)
         assert isinstance(step.shared, DistributedStep)
-        self._shared = step.shared
+        self._shared = step.shared  # the step on all tasks
         self._part = part
-        self._request_id = request_id
+        self._request_id = request_id  # of the RunGraph call
         self._posted: Posted | None = None
         self._ending: asyncio.Task[None] | None = None
 

@@ -38,7 +38,7 @@ class SessionTable:
     def __init__(self, collection: Collection, collect: Callable[[MasterSession], None]) -> None:
         self._collection = collection
         self._collect = collect
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _Entry] = {}  # by session handle
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:

@@ -56,7 +56,7 @@ class CallProofs:
     """
 
     def __init__(self, token: str) -> None:
-        self._token = token
+        self._token = token  # by which the proofs are checked
         self._seen: set[str] = set()
         self._in_order: deque[tuple[float, str]] = deque()
 

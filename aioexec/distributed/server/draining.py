@@ -31,8 +31,8 @@ class Draining:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._is_draining = False
+        self._name = name  # of the server, for messages
+        self._is_draining = False  # never reset
         self.parts = 0
         self._quiet = asyncio.Event()
         self._quiet.set()

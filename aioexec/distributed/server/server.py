@@ -96,7 +96,7 @@ class Server:
         bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
         self._state = State.STOPPED  # until the constructor is done
-        self._made_at = _caller()
+        self._made_at = _caller()  # for the warning that it was never stopped
         _check_loop_runs()
         self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         _check_protocol(self.server_def.protocol)
@@ -105,13 +105,14 @@ class Server:
         carrier = transport or _usual_transport(security, limits, insecure)
         options = SessionOptions.from_config("", self.server_def.default_session_config)
         self.devices = _make_devices(options, self.task, bits)
+        # Channels to all tasks of the cluster.
         self.workers = WorkerCache(addresses_of(self.server_def), Watched(carrier, liveness or Liveness()))
         self.worker = Worker(self.task, self.devices, self.workers, options, bits)
         self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
         self._listen(carrier, address, listen, serves_locally=transport is None)
         self._starting: asyncio.Task[None] | None = None
         self._guard: LoopEndGuard | None = None
-        self._stopped = asyncio.Event()
+        self._stopped = asyncio.Event()  # set when the state is STOPPED
         self._state = State.MADE
         if start:
             self.start()

@@ -82,7 +82,7 @@ class PostedCall:
     __slots__ = ("_answered",)
 
     def __init__(self, answered: Answered) -> None:
-        self._answered: Answered | None = answered
+        self._answered: Answered | None = answered  # the callback; None once it was called or dropped
 
     def done(self) -> bool:
         return self._answered is None

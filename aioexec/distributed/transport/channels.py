@@ -20,7 +20,7 @@ from aioexec.in_thread import in_thread
 class _Default:
     """The credentials of this process's sessions; None: those of the environment."""
 
-    security: Security | None = None
+    security: Security | None = None  # set by `use_security`
 
 
 def use_security(security: Security | None) -> None:
@@ -43,7 +43,7 @@ class _LateChannel(Channel):
         super().__init__(address)
         self._channel: Channel | None = None
         self._choosing = asyncio.Lock()
-        self._is_closed = False
+        self._is_closed = False  # set by `close`, never reset
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False

@@ -45,7 +45,7 @@ class _Begun(Coroutine[Any, Any, Result]):
         self.__qualname__ = getattr(coroutine, "__qualname__", "")  # shown in the task's repr
         self._coroutine = coroutine
         self._waits_for: Any = None
-        self._is_ahead = True
+        self._is_ahead = True  # until the task takes its first step
         self._ended: BaseException | None = None
 
     def take_first_step(self) -> None:

@@ -43,6 +43,7 @@ def watch_channel(channel: Channel, liveness: Liveness) -> Channel:
 class _WatchedChannel(Channel):
     """Pings while calls are under way.
 
+    Constant: `_channel`, over which calls and pings are made; `_liveness`, the interval of pings and their timeout.
     `_under_way` are the calls, each with a method to end it. `_timer` is set while the first ping is scheduled, `_watching`
     while pings are sent: never both, and one of them whenever a call is under way.
     """
@@ -149,7 +150,7 @@ class _Awaited:
     __slots__ = ("silence",)
 
     def __init__(self, silence: asyncio.Timeout) -> None:
-        self.silence = silence
+        self.silence = silence  # expires when the peer counts as unresponsive
 
     def end(self, error: OpError) -> None:
         self.silence.reschedule(asyncio.get_running_loop().time())
@@ -161,9 +162,9 @@ class _Posted:
     __slots__ = ("_answered", "_under_way", "call")
 
     def __init__(self, answered: Answered, under_way: dict[_Awaited | _Posted, None]) -> None:
-        self._answered = answered
+        self._answered = answered  # the caller's callback
         self._under_way = under_way
-        self.call: Posted | None = None
+        self.call: Posted | None = None  # of the wrapped channel, once it was made
 
     def on_reply(self, reply: Payload | OpError) -> None:
         self._under_way.pop(self, None)
@@ -197,7 +198,7 @@ async def _await_posted(answer: asyncio.Future[Payload], posted: Posted) -> Payl
 
 
 class Watched(Transport):
-    """Wraps a transport: its channels are watched."""
+    """Wraps a transport: its channels are watched, with the intervals of `liveness`."""
 
     def __init__(self, transport: Transport, liveness: Liveness) -> None:
         self._transport = transport

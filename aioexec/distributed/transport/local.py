@@ -42,14 +42,18 @@ def _places() -> _Places:
 
 
 class LocalListener(Listener):
-    """Serves an address in this loop. `_calls` are the calls under way."""
+    """Serves an address in this loop.
+
+    Constant: `handlers`, by method; `on_peer_gone`, called with the `Call.peer` of a channel that was closed or dropped.
+    Changing: `_calls`, the calls under way.
+    """
 
     def __init__(self, address: str, handlers: Handlers, on_peer_gone: PeerGone | None = None) -> None:
         self.address = address
         self.handlers = handlers
         self.on_peer_gone = on_peer_gone
         self._calls: set[_Running] = set()
-        self._quiet: asyncio.Future[None] | None = None
+        self._quiet: asyncio.Future[None] | None = None  # done when no call is left; None without waiters
 
     async def start(self) -> None:
         self.serve()
@@ -104,7 +108,7 @@ class _Running:
 
     def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
-        self._before = task.cancelling()
+        self._before = task.cancelling()  # cancellations of the task that were requested before the call
         self._is_lost = False
 
     def cancel_handler(self) -> None:
@@ -122,17 +126,20 @@ class _Running:
 
 
 class LocalChannel(Channel):
-    """Calls to the listener at an address of this loop. `_under_way` are its calls, which `close` cancels."""
+    """Calls to the listener at an address of this loop.
+
+    Changing: `_under_way`, its calls, which `close` cancels; `_served_by`, the listener of the latest call, None before it.
+    """
 
     _served_by: LocalListener | None = None
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
-        self._peer = f"local:{next(_peers)}"
+        self._peer = f"local:{next(_peers)}"  # identifies this channel for handlers
         self._loop = asyncio.get_running_loop()
-        self._places = _places()
+        self._places = _places()  # of the loop the channel belongs to
         self._under_way: set[_Running] = set()
-        self._is_closed = False
+        self._is_closed = False  # set by `close`, never reset
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False

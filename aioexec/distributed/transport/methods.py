@@ -27,6 +27,8 @@ STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
 class Method:
     """The messages of a method, and their fields with tensors ("" for none).
 
+    `sent` is the field of the `request`, `received` that of the `response`.
+
     Such a field is a repeated message with a field `tensor` (NamedTensorProto), a repeated TensorProto, or one TensorProto.
     """
 

@@ -45,6 +45,7 @@ class NegotiatedTransport(Transport):
 
     Args:
         security: None: from the environment.
+        limits: bounds on received messages.
         bits: the source of the numbers of listeners.
     """
 
@@ -57,8 +58,9 @@ class NegotiatedTransport(Transport):
         self.security = Security.from_environment() if security is None else security
         self.limits = limits or Limits()
         self._bits = bits
+        # Makes the gRPC half of channels and listeners.
         self._grpc = GrpcTransport(self.security, self.limits)
-        self._context: ssl.SSLContext | None = None
+        self._context: ssl.SSLContext | None = None  # of calls over TLS; made at the first connection
 
     def channel(self, address: str) -> NegotiatedChannel:
         return NegotiatedChannel(address, self._grpc.channel(address), self)
@@ -114,7 +116,7 @@ class NegotiatedChannel(Channel):
     def __init__(self, address: str, grpc: Channel, transport: NegotiatedTransport) -> None:
         super().__init__(address)
         self._grpc = grpc
-        self._transport = transport
+        self._transport = transport  # makes connections of the fast path
         self._host = host_of(address)
         self._state = _State.UNDECIDED
         self._connection: CallingConnection | None = None
@@ -219,7 +221,7 @@ class NegotiatedChannel(Channel):
 
 
 class NegotiatedListener(Listener):
-    """Listens for gRPC and for the fast path."""
+    """Listens for gRPC, at `address` by `_grpc`, and for the fast path; `_fast` is None if the address has none."""
 
     def __init__(
         self,

@@ -22,7 +22,10 @@ _LONG: Final = 1 << 10
 
 
 class Pushed:
-    """A value that was made; without a key, the first notification, after which values are pushed; see PushResponse."""
+    """A value that was made; without a key, the first notification, after which values are pushed; see PushResponse.
+
+    `step_id` and `rendezvous_key` identify the value; `is_dead`: there is none; `is_kept`: it is announced, not sent.
+    """
 
     __slots__ = ("is_dead", "is_kept", "rendezvous_key", "step_id")
 

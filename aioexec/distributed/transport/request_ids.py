@@ -14,7 +14,7 @@ class RecentRequestIds:
     """The ids of the last requests, oldest first."""
 
     def __init__(self, most: int = MOST_IDS) -> None:
-        self._most = most
+        self._most = most  # the number of ids that are kept
         self._ids: OrderedDict[int, None] = OrderedDict()
 
     def check(self, request_id: int, method: str) -> None:

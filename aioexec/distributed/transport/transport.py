@@ -78,7 +78,7 @@ class Posted(Protocol):
 
 
 class Channel(abc.ABC):
-    """Calls to one peer. It connects at the first call, and again after a lost connection."""
+    """Calls to one peer, at "host:port", `address`. It connects at the first call, and again after a lost connection."""
 
     def __init__(self, address: str) -> None:
         self.address = address

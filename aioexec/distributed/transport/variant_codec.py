@@ -115,7 +115,7 @@ class _Numbers(Iterator[int]):
     """Reads varints from the start of some bytes; `position` is after the last one read."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._data = data  # the bytes
         self.position = 0
 
     def __next__(self) -> int:

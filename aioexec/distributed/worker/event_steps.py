@@ -44,9 +44,9 @@ class _StepUnderWay:
     __slots__ = ("_error", "_finishing", "_make_reply", "_steps", "answer")
 
     def __init__(self, steps: Steps, make_reply: MakeReply) -> None:
-        self.answer = Answer(self.cancel)
-        self._steps = steps
-        self._make_reply = make_reply
+        self.answer = Answer(self.cancel)  # the reply of the step
+        self._steps = steps  # of the session, which count this step
+        self._make_reply = make_reply  # called with the result
         self._error: OpError | None = None
         self._finishing: asyncio.Task[None] | None = None
         steps.life.begin(self)
@@ -84,7 +84,7 @@ class _EventStep(_StepUnderWay):
 
     def __init__(self, begun: Begun, steps: Steps, make_reply: MakeReply) -> None:
         super().__init__(steps, make_reply)
-        self._begun = begun
+        self._begun = begun  # the step's runs
         if begun.has_ended:  # done, but its values are large
             self._on_ended()
         else:

@@ -28,9 +28,9 @@ class PartialRunPart:
         run: Callable[[], Awaitable[object]],
         on_end: Callable[[], None],
     ) -> None:
-        self.rendezvous = rendezvous
+        self.rendezvous = rendezvous  # holds the values that the step has sent or is to receive
         self.error: OpError | None = None
-        self._task = asyncio.get_running_loop().create_task(self._run(run))
+        self._task = asyncio.get_running_loop().create_task(self._run(run))  # runs the step
         self._task.add_done_callback(lambda _: on_end())
 
     async def _run(self, run: Callable[[], Awaitable[object]]) -> None:

@@ -48,7 +48,13 @@ LOOK_SECONDS: Final = 0.5
 
 
 class _Follower(NamedTuple):
-    """A task that follows this one: its notify function, the connection of its call, and a future that ends the call."""
+    """A task that follows this one.
+
+    Attributes:
+        notify: sends it a notification.
+        peer: the connection of its call.
+        ended: ends the call once it is done.
+    """
 
     notify: Notify
     peer: str
@@ -56,14 +62,14 @@ class _Follower(NamedTuple):
 
 
 class StepExchange:
-    """Pushes the values of one step: the `Exchange` of its rendezvous."""
+    """Pushes the values of one step, `step_id`, by the task's `_pushes`: the `Exchange` of the step's rendezvous."""
 
     __slots__ = ("_pushes", "notified", "step_id")
 
     def __init__(self, pushes: Pushes, step_id: int) -> None:
         self._pushes = pushes
         self.step_id = step_id
-        self.notified: set[str] = set()
+        self.notified: set[str] = set()  # the tasks to which values of the step were pushed or announced
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
         pushes = self._pushes
@@ -101,14 +107,14 @@ class Pushes:
     ) -> None:
         self._task = task
         self._steps = steps
-        self._log = log
+        self._log = log  # of received values
         self._source_of = source_of
-        self.route = cached_by_text(1 << 14)(self._route)
+        self.route = cached_by_text(1 << 14)(self._route)  # `_route`, cached
         self.followers: dict[str, _Follower] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._sources: set[str] = set()
         self._refused: set[str] = set()
-        self._is_closed = False
+        self._is_closed = False  # set by `close`, never reset
         self._timer: asyncio.TimerHandle | None = None
         self._waited: set[tuple[int, str]] = set()
 

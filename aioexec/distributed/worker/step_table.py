@@ -64,6 +64,7 @@ class StepTable:
     step, since the next one is likely to come before it fires.
 
     Args:
+        new_rendezvous: makes the rendezvous of a step.
         most_steps: the limit; a further step is refused, unless an idle one can be dropped for it.
         idle_seconds: the least time that a step without calls is kept.
     """

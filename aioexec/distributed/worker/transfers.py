@@ -27,8 +27,8 @@ class Transfers:
     """The calls under way; its creator closes it."""
 
     def __init__(self, log: TransferLog, bits: Callable[[int], int]) -> None:
-        self._log = log
-        self._bits = bits
+        self._log = log  # of received values
+        self._bits = bits  # the source of request ids
         self._calls: set[asyncio.Task[Received]] = set()
 
     def fetch(

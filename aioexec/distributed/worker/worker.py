@@ -53,8 +53,11 @@ _parsed = cached_by_text(1 << 14)(parse_key)  # outside of loops all steps have 
 class Worker:
     """Sessions by handle, and the steps under way.
 
-    Constant: `task`, its name; `devices`, shared by the sessions and owned by the worker's creator; `steps`. `_legacy` is the
-    session of masters that open none, made at their first request.
+    Constant: `task`, its name; `devices`, shared by the sessions and owned by the worker's creator; `_workers`, channels to all
+    tasks; `_options`, the server's, to which sessions add their own; `_log`, of received values; `_transfers`, requests of
+    values from other tasks; `_pushes`, values that tasks send each other without a request. Changing: `steps`, those that this
+    task takes part in; `_sessions`, the open sessions by handle; `_legacy`, the session of masters that open none, made at
+    their first request; `_requests`, the ids of recent requests.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class Worker:
         self.steps = StepTable(self._new_rendezvous)
         self._workers = workers
         self._options = options
-        self._bits = bits
+        self._bits = bits  # the source of random numbers
         self._sessions: dict[str, WorkerSession] = {}
         self._legacy: WorkerSession | None = None
         self._requests = RecentRequestIds()

@@ -13,9 +13,9 @@ class WorkerCache:
     """Channels by task name, "/job:worker/replica:0/task:1"; its creator closes it."""
 
     def __init__(self, addresses: Mapping[str, str], transport: Transport) -> None:
-        self._addresses = dict(addresses)
-        self._transport = transport
-        self._channels: dict[str, Channel] = {}
+        self._addresses = dict(addresses)  # by task name, in the order of the cluster
+        self._transport = transport  # makes the channels
+        self._channels: dict[str, Channel] = {}  # by task name, those in use
 
     @property
     def tasks(self) -> list[str]:

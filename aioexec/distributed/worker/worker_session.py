@@ -54,6 +54,8 @@ class Peers:
     """The cluster of a session: this task's name in it, and all tasks.
 
     Attributes:
+        task: this task's name.
+        workers: channels to all tasks.
         fetch: for a cluster that only this session uses, and closes: starts to receive the value of a key in a step.
     """
 
@@ -73,7 +75,7 @@ class Peers:
 
 
 class WorkerSession(Host):
-    """One session.
+    """One session. `steps` are those under way.
 
     Constant: `master`, task and incarnation of the master that made it; `_peers`, the cluster it is in, None for the server's
     own. Changing: `_executors`, the registered graphs by handle, and `_partial_runs`, the open partial runs by step.
@@ -93,8 +95,8 @@ class WorkerSession(Host):
         self._peers = peers
         self.master = master
         self.steps = Steps()
-        self._table = table
-        self._bits = bits
+        self._table = table  # the steps of the task
+        self._bits = bits  # the source of graph handles
         self._executors: dict[str, Executor] = {}
         self._partial_runs: dict[int, PartialRunPart] = {}
 

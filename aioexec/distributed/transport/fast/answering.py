@@ -53,7 +53,7 @@ class AnsweringConnection(Connection):
 
     Args:
         peer: the value of `Call.peer`.
-        admits: returns the error that refuses the peer's greeting, or None.
+        refusal_of: returns the error that refuses the peer's greeting, or None.
         token: which the peer must prove to have; None: no proof is required.
         tasks, answers: sets to which the connection adds its unfinished tasks and answers; their owner awaits them.
         on_made: called when the connection is made: with TLS, after the handshake.
@@ -83,7 +83,7 @@ class AnsweringConnection(Connection):
             ),
         )
         self.peer = peer
-        self._limits = limits
+        self._limits = limits  # bounds on received messages
         self._handlers = handlers
         self._refusal_of = refusal_of
         self._token = token
@@ -94,8 +94,8 @@ class AnsweringConnection(Connection):
         self._on_welcome = on_welcome
         self._on_gone = on_gone
         self._running: dict[int, Task[None] | Answer | None] = {}  # None: in its first step
-        self.takes_calls = True
-        self._unsent = 0
+        self.takes_calls = True  # the listener resets it when it stops
+        self._unsent = 0  # bytes of frames written while the transport is paused
         self._greeting: asyncio.TimerHandle | None = None  # until the welcome
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -47,12 +47,13 @@ class CallingConnection(Connection):
     def __init__(self, peer_name: str, limits: Limits, token: str | None = None) -> None:
         self._pending: dict[int, _Pending] = {}
         super().__init__(peer_name, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
-        self._limits = limits
-        self._last_call = 0
+        self._limits = limits  # bounds on received messages
+        self._last_call = 0  # the number of the latest call
         self._followed: dict[int, tuple[Callable[[bytes], Any], Notify]] = {}
-        self._token = token
-        self._nonce = new_nonce()
+        self._token = token  # which both sides prove to have; None: neither does
+        self._nonce = new_nonce()  # the client's part of what is proved
         self._is_proved = False  # whether the peer has proved that it has the token
+        # Done when the server has admitted this client.
         self._welcome: Future[None] = self._loop.create_future()
 
     async def greet(self, listener: int) -> None:
@@ -200,7 +201,7 @@ class CallingConnection(Connection):
 
 
 class _PostedCall(PostedCall):
-    """A call whose result goes to a callback."""
+    """A call on a connection whose result goes to a callback. `_limits` bound the decoded reply."""
 
     __slots__ = ("_call", "_connection", "_described", "_limits")
 
@@ -210,8 +211,8 @@ class _PostedCall(PostedCall):
         super().__init__(answered)
         self._connection = connection
         self._limits = limits
-        self._call = call
-        self._described = described
+        self._call = call  # its number
+        self._described = described  # the messages of its method
 
     def cancel(self) -> None:
         if not self.done():

@@ -42,7 +42,7 @@ class _Signal:
     """An event that occurs repeatedly; `wait` waits for its next occurrence."""
 
     def __init__(self) -> None:
-        self._waiting: Future[None] | None = None
+        self._waiting: Future[None] | None = None  # done at the next occurrence; None without waiters
 
     async def wait(self) -> None:
         if self._waiting is None:
@@ -60,23 +60,26 @@ class Connection(asyncio.BufferedProtocol):
 
     Args:
         peer_name: "host:port" of the peer, for messages.
+        reader: parses the input; its owner sets which frames it admits.
+
+    Constant: `_loop`, to which the connection belongs.
     """
 
     def __init__(self, peer_name: str, reader: Reader) -> None:
         self._peer_name = peer_name
-        self._reader = reader
+        self._reader = reader  # parses the input
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._outbox = Outbox()
+        self._transport: asyncio.Transport | None = None  # None until the connection is made
+        self._outbox = Outbox()  # large parts to be written
         self._is_paused = False  # the transport has called `pause_writing`
         self._held: list[bytes] = []  # frames to write together, of the current events or loop iteration
         self._is_reading = False  # events are being handled: frames are held until that is done
         self._holding: asyncio.Handle | None = (
             None  # writes them; set for the rest of an iteration in which a frame was written
         )
-        self._pumping: asyncio.Handle | None = None
+        self._pumping: asyncio.Handle | None = None  # writes further chunks in the next iteration
         self._turn: asyncio.Handle | None = None  # ends an iteration that has read `_taken` bytes
-        self._taken = 0
+        self._taken = 0  # bytes read in this loop iteration
         self._farewell: asyncio.Handle | None = None  # aborts a connection that is closing
         self._resumed = _Signal()  # the transport has called `resume_writing`
         self._emptied = _Signal()  # all large parts are written

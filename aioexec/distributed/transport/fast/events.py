@@ -14,7 +14,13 @@ from aioexec.errors import OpError
 
 @dataclass(slots=True)
 class Greeting:
-    """The first frame of a connection: the protocol version and the intended listener."""
+    """The first frame of a connection.
+
+    Attributes:
+        version: of the protocol.
+        listener: the number of the intended listener.
+        nonce: the client's random bytes, part of what both sides prove.
+    """
 
     version: int
     listener: int
@@ -23,7 +29,12 @@ class Greeting:
 
 @dataclass(slots=True)
 class Challenge:
-    """The server's proof that it has the token, and the request for the client's."""
+    """The request for the client's proof that it has the token.
+
+    Attributes:
+        nonce: the server's random bytes, part of what both sides prove.
+        proof: the server's own.
+    """
 
     nonce: bytes
     proof: bytes
@@ -43,14 +54,19 @@ class Welcome:
 
 @dataclass(slots=True)
 class Closing:
-    """The connection is about to close."""
+    """The connection is about to close, for the `reason`."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class Failure:
-    """The error of a call."""
+    """The error of a call.
+
+    Attributes:
+        call: its number.
+        code, message, payloads: of the OpError.
+    """
 
     call: int
     code: int
@@ -71,6 +87,7 @@ class Parts:
     Fields that are rarely set are class attributes, since every frame makes an instance.
 
     Attributes:
+        call: the number of the call.
         method: of a request; "" for a reply.
         timeout: seconds left for a request, infinite if unbounded.
         refused: the error with which it was refused; message and tensors are void then.

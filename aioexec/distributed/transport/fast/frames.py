@@ -241,7 +241,7 @@ class Reader:
         self._scratch = memoryview(bytearray(_SCRATCH))
         self._start = self._end = 0
         self._chunk: memoryview | None = None
-        self._chunk_of: Parts | None = None
+        self._chunk_of: Parts | None = None  # the call of `_chunk`
         self._skip = 0
         self.incoming: dict[int, Parts] = {}
         self._layouts: dict[tuple[int, int], _Layout] = {}

@@ -11,6 +11,7 @@ class Outbox:
     """The queue of large parts: the parts of a call in order, calls round-robin, so that no call waits for another's end."""
 
     def __init__(self) -> None:
+        # (call, its unsent parts), the next to be sent first.
         self._turns: deque[tuple[int, deque[memoryview]]] = deque()
 
     def __len__(self) -> int:

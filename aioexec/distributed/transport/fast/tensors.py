@@ -122,6 +122,8 @@ class Tensor:
     """A tensor that is being received.
 
     Attributes:
+        dtype, shape: from its header.
+        length: its bytes in the frames, for strings those of their encoding.
         memory: the buffer for its bytes; empty until `allocate`.
     """
 

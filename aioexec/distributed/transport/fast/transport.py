@@ -85,6 +85,8 @@ class FastListener:
     Args:
         host: the interface, an address or a name.
         number: a random number that identifies this listener.
+        handlers, security, limits: of its connections.
+        on_peer_gone: called with the `Call.peer` of each connection that has ended.
     """
 
     def __init__(
@@ -103,13 +105,13 @@ class FastListener:
         self._on_peer_gone = on_peer_gone
         self._host = host
         self.port = 0
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server] = []  # none before `start` and after `stop`
         self._connections: set[AnsweringConnection] = set()
         self._unknown: dict[AnsweringConnection, None] = {}  # unauthenticated connections, oldest first
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are done
         self._answers: set[Answer] = set()  # of calls without a task
-        self._peers = count(1)
-        self._is_stopped = False
+        self._peers = count(1)  # numbers of connections
+        self._is_stopped = False  # set by `stop`, never reset
 
     async def start(self) -> None:
         """Begin to accept connections.

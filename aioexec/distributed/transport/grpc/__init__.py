@@ -23,6 +23,7 @@ class GrpcTransport(Transport):
 
     Args:
         security: None: from the environment.
+        limits: bounds on received messages.
     """
 
     def __init__(self, security: Security | None = None, limits: Limits | None = None) -> None:

@@ -32,10 +32,10 @@ class GrpcChannel(Channel):
 
     def __init__(self, address: str, security: Security, limits: Limits) -> None:
         super().__init__(address)
-        self._security = security
-        self._limits = limits
-        self._channel: grpc.aio.Channel | None = None
-        self._is_closed = False
+        self._security = security  # the token and the certificates of calls
+        self._limits = limits  # bounds on received messages
+        self._channel: grpc.aio.Channel | None = None  # made at the first call
+        self._is_closed = False  # set by `close`, never reset
         self._callers: dict[str, Any] = {}  # by method
         # One future per call, also of a cancelled one, until gRPC has ended it.
         self._under_way: set[asyncio.Future[None]] = set()

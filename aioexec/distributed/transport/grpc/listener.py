@@ -60,22 +60,26 @@ class GrpcListener(Listener):
     """A gRPC server that passes calls to handlers. It serves health checks; a single check needs no token, a watch does.
 
     gRPC does not report the end of a connection, so `on_peer_gone` is never called; the calls of a lost peer are cancelled.
+
+    Constant: `address`, with the assigned port; `_answers`, the handlers in gRPC's form, by path.
     """
 
     def __init__(self, address: str, handlers: Handlers, security: Security, limits: Limits) -> None:
         self._answers = {
             path_of(method): _unary(self._answer(method, handler)) for method, handler in handlers.items()
         }
-        self._security = security
-        self._limits = limits
+        self._security = security  # who may call, and how it is proved
+        self._limits = limits  # bounds on received messages
+        # None: no proofs of a token are needed.
         self._proofs = None if security.token is None else CallProofs(security.token)
+        # Of this machine, to identify a caller's user; None: all users may call.
         self._own_addresses = None if security.trusts_all_users else _own_addresses(_host(address))
         self._health = Health({path_of(method).split("/")[1] for method in handlers})
         self._calls: set[asyncio.Task[Any]] = set()  # calls from their arrival until their reply is sent
-        self._takes_calls = True
+        self._takes_calls = True  # reset by `stop`
         self._given_up = False  # whether `stop` has cancelled the calls under way
-        self._is_started = False
-        self._guard: LoopEndGuard | None = None
+        self._is_started = False  # set by `start`, never reset
+        self._guard: LoopEndGuard | None = None  # from the start until the end of `stop`
         host = _host(address)
         server = AcceptingServer(_options(limits))
         server.add_generic_rpc_handlers((_Router(self),))
@@ -188,6 +192,8 @@ class GrpcListener(Listener):
 
 
 class _Router(grpc.GenericRpcHandler):
+    """Finds the handler of a call in its `_listener`."""
+
     def __init__(self, listener: GrpcListener) -> None:
         self._listener = listener
 

@@ -39,7 +39,7 @@ AS_USUAL: Fate = (0.0,)
 
 
 class Connection(Protocol):
-    """The network's interface to a channel's connection."""
+    """The network's interface to a channel's connection, which `peer` names."""
 
     peer: str
 
@@ -48,7 +48,7 @@ class Connection(Protocol):
 
 
 class HostListener(Protocol):
-    """The network's interface to a listener."""
+    """The network's interface to a listener: its `handlers` by method, and whether it `takes_calls`."""
 
     takes_calls: bool
     handlers: Handlers
@@ -65,6 +65,7 @@ class Message:
 
     Attributes:
         number: counts the messages of the network.
+        kind: what it asks for or reports.
         source: the sending host.
         target: the receiving host.
         method: of the call it belongs to, "" for none.
@@ -90,10 +91,10 @@ class Message:
 
 @dataclass(eq=False, slots=True)
 class Life:
-    """A host from its first transport until it is killed: its listeners, and the connections it has made."""
+    """A host from its first transport until it is killed: its listeners by address, and the connections it has made."""
 
     host: str
-    is_dead: bool = False
+    is_dead: bool = False  # since the host was killed
     listeners: dict[str, HostListener] = field(default_factory=dict)
     connections: dict[Connection, None] = field(default_factory=dict)
 
@@ -113,13 +114,13 @@ class MemoryNetwork:
         self.give_up = give_up
         self.fate: Callable[[Message], Fate] | None = None
         self.log: Callable[[str], None] | None = None
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, Life] = {}  # by name, the hosts that are alive
         self._frozen: dict[str, list[Message]] = {}  # messages held for a frozen host
         self._on_their_way: list[tuple[float, int, Message]] = []  # a heap; ties in order of `_sent`
-        self._sent = 0
-        self._copies = 0
+        self._sent = 0  # the number of messages so far
+        self._copies = 0  # the number of copies sent so far, which orders simultaneous ones
         self._connections: dict[str, int] = {}  # the number of connections a host has made
-        self._ports = 0
+        self._ports = 0  # the number of ports given so far
         self._ready: dict[str, asyncio.Event] = {}  # set while an address has a listener
 
     # Hosts

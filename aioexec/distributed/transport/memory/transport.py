@@ -60,10 +60,12 @@ class _Refused(UnavailableError):
 class Connection:
     """Both ends of a channel's connection to an address.
 
-    Constant: `peer` (its name), `_client`, `_address`. `broken` is the reason why the caller's end was closed, or None;
-    `_waiting` holds the futures of the calls under way, `_followed` the callbacks for notifications of calls, each with the
-    numbers of the messages that it has received. `_listener` is the one that took the first request, and has closed its end
-    once `_has_hung_up`; `_handled` holds its tasks by call, None for a call that was cancelled.
+    Constant: `peer` (its name), `_network`, `_client`, `_address`.
+
+    Changing: `broken` is the reason why the caller's end was closed, or None; `_waiting` holds the futures of the calls under
+    way, `_followed` the callbacks for notifications of calls, each with the numbers of the messages received. `_listener` is
+    the one that took the first request, and has closed its end once `_has_hung_up`; `_handled` holds its tasks by call, None
+    for a call that was cancelled.
     """
 
     def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
@@ -72,7 +74,7 @@ class Connection:
         self._network = network
         self._client = client
         self._address = address
-        self._host = host_of(address)
+        self._host = host_of(address)  # of the address
         self._listener: HostListener | None = None
         self._has_hung_up = False
         self._calls = 0
@@ -282,13 +284,13 @@ class Connection:
 
 
 class _PostedCall(PostedCall):
-    """A call whose result goes to a callback; `number` is 0 until it was sent."""
+    """A call over a `_connection` whose result goes to a callback; `number` is 0 until it was sent."""
 
     def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
         super().__init__(answered)
         self.number = 0
         self._connection = connection
-        self._method = method
+        self._method = method  # of the call
 
     def cancel(self) -> None:
         self.give_up()
@@ -314,7 +316,7 @@ class MemoryTransport(Transport):
     def __init__(self, network: MemoryNetwork, host: str) -> None:
         self.network = network
         self.host = host
-        self._life = network.live(host)
+        self._life = network.live(host)  # the host's life in which this transport was made
 
     def channel(self, address: str) -> MemoryChannel:
         return MemoryChannel(self.network, self._life, address)
@@ -336,9 +338,9 @@ class MemoryChannel(Channel):
     def __init__(self, network: MemoryNetwork, life: Life, address: str) -> None:
         super().__init__(address)
         self._network = network
-        self._life = life
-        self._connection: Connection | None = None
-        self._is_closed = False
+        self._life = life  # of the host that calls
+        self._connection: Connection | None = None  # the latest; it may be broken
+        self._is_closed = False  # set by `close`, never reset
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
@@ -382,7 +384,11 @@ class MemoryChannel(Channel):
 
 
 class MemoryListener(Listener):
-    """A listener in a network. `_connections` are those made to it; `_tasks` are the calls under way, which `stop` awaits."""
+    """A listener of a host in a network.
+
+    Constant: `address`, with the assigned port; `handlers`, by method; `_on_peer_gone`, called with the `Call.peer` of each
+    connection that has ended. Changing: `_connections`, those made to it; `_tasks`, the calls under way, which `stop` awaits.
+    """
 
     def __init__(
         self,
@@ -394,9 +400,9 @@ class MemoryListener(Listener):
     ) -> None:
         self.address = address
         self.handlers = handlers
-        self.takes_calls = False
+        self.takes_calls = False  # between `start` and `stop`
         self._network = network
-        self._life = life
+        self._life = life  # of the host that listens
         self._on_peer_gone = on_peer_gone
         self._connections: dict[Connection, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
