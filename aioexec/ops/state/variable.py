@@ -46,6 +46,17 @@ from aioexec.ops.state.variable_options import (
 )
 from aioexec.shapes import Dims, TensorShape
 
+_REFERENCE_UPDATES: dict[str, Callable[..., Tensor]] = {
+    "assign": assignments.assign,
+    "assign_add": assignments.assign_add,
+    "assign_sub": assignments.assign_sub,
+}
+_RESOURCE_UPDATES: dict[str, Callable[..., Operation]] = {
+    "assign": assign_variable_op,
+    "assign_add": assign_add_variable_op,
+    "assign_sub": assign_sub_variable_op,
+}
+
 
 class Variable(Operators[Tensor]):
     """State kept in the session, with an initial value that its `initializer` assigns.
@@ -154,18 +165,22 @@ class Variable(Operators[Tensor]):
         Args:
             read_value: return an object that reads the new content; otherwise the operation.
         """
-        raise NotImplementedError
+        return self._assign("assign", value, use_locking, name, read_value)
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Add to the content."""
-        raise NotImplementedError
+        return self._assign("assign_add", delta, use_locking, name, read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtract from the content."""
+        return self._assign("assign_sub", delta, use_locking, name, read_value)
+
+    def _assign(self, verb: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
+        """Add the op of `assign`, `assign_add` or `assign_sub`."""
         raise NotImplementedError
 
     def is_initialized(self, name: str | None = None) -> Tensor:
@@ -344,22 +359,8 @@ class ReferenceVariable(Variable):
     def read_value(self) -> Tensor:
         return apply_op("Identity", self._tensor, name="read")
 
-    def assign(
-        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
-        result = assignments.assign(self._tensor, value, use_locking=use_locking, name=name)
-        return result if read_value else result.op
-
-    def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
-        result = assignments.assign_add(self._tensor, delta, use_locking=use_locking, name=name)
-        return result if read_value else result.op
-
-    def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
-        result = assignments.assign_sub(self._tensor, delta, use_locking=use_locking, name=name)
+    def _assign(self, verb: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
+        result = _REFERENCE_UPDATES[verb](self._tensor, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
 
@@ -451,23 +452,10 @@ class ResourceVariable(Variable):
     def is_initialized(self, name: str | None = None) -> Tensor:
         return self._is_initialized if name is None else var_is_initialized_op(self._tensor, name)
 
-    def assign(
-        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
+    def _assign(self, verb: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
+        options = {"validate_shape": self._validate_shape} if verb == "assign" else {}
         content = convert_to_tensor(value, self._dtype)
-        update = assign_variable_op(self._tensor, content, self._validate_shape, name=name)
-        return self.after(update) if read_value else update
-
-    def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
-        update = assign_add_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
-        return self.after(update) if read_value else update
-
-    def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Any:
-        update = assign_sub_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
+        update = _RESOURCE_UPDATES[verb](self._tensor, content, name=name, **options)
         return self.after(update) if read_value else update
 
 
