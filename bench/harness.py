@@ -44,7 +44,7 @@ def _environment() -> dict[str, str]:
 
 @dataclass
 class Figures:
-    """What one peer showed for one case."""
+    """The results of one peer for one case."""
 
     seconds: list[float] = field(default_factory=list)  # one minimum a round
     medians: list[float] = field(default_factory=list)  # one median a round
@@ -81,7 +81,7 @@ class Figures:
 
 @dataclass
 class Report:
-    """What one benchmark showed: figures by case, then by peer."""
+    """The results of one benchmark: figures by case, then by peer."""
 
     name: str
     question: str

@@ -29,7 +29,7 @@ def build(lib: Any, case: Case) -> Any:
 
 
 def checked(batch: Any) -> list[Any]:
-    """What is the same in every batch: that roots are roots. Which numbers are in it is left to the seeds."""
+    """The property of every batch: that roots are roots. The numbers in it depend on the seeds."""
     numbers, roots = batch
     return [np.array(numbers.shape), np.isclose(np.sqrt(numbers), roots)]
 

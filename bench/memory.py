@@ -37,7 +37,7 @@ class Peaks:
     def __init__(self) -> None:
         self.before = _status("VmHWM")
         self.held = _status("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
 
     def report(self, losses: Any) -> None:
         import resource

@@ -16,8 +16,8 @@ class Peer:
     """One column of the table.
 
     Attributes:
-        module: What must be importable.
-        distributions: Whose version is reported; the first one installed counts.
+        module: the module that must be importable.
+        distributions: the distributions whose version is reported; the first one installed counts.
     """
 
     title: str

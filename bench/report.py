@@ -67,7 +67,7 @@ def _verdict_cells(verdict: Verdict) -> list[str]:
 
 
 def as_run(reports: Iterable[Report]) -> Run:
-    """What the file of a run has of each benchmark."""
+    """The content of a run file for each benchmark."""
     return {report.name: _as_json(report) for report in reports}
 
 

@@ -19,13 +19,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Graphed:
-    """What to run in a graph, and how.
+    """The fetches and feeds of a graph.
 
     Attributes:
-        outputs: What is fetched and compared.
-        train: An operation to run instead of fetching when timing, if the step trains.
-        initialized: Whether there are variables to initialise first.
-        checked_steps: For training: how many steps' outputs are compared.
+        outputs: the tensors to fetch and compare.
+        train: an operation to run instead of fetching when timing, if the step trains.
+        initialized: whether there are variables to initialise first.
+        checked_steps: for training: the number of steps whose outputs are compared.
     """
 
     outputs: Sequence[Any]

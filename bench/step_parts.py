@@ -21,7 +21,7 @@ REPEATS, STEPS = 40, 80  # so many steps fit into a tick of the loop
 
 
 BODY = "session._find(fetches, feeds); prepared.build(session.begin(prepared, feeds.values()))"
-"""What `Session.run` does once it is awaited."""
+"""The body of `Session.run`."""
 LEVELS = [
     (
         "session.begin(prepared, feeds.values())",
@@ -58,7 +58,7 @@ LEVELS = [
 
 
 def _names(session: Session, fetches: Any, feeds: Any) -> dict[str, Any]:
-    """What the statements refer to."""
+    """The names that the statements use."""
     prepared: Any = session.prepared[(len(fetches), *fetches, *feeds)]
     (runner,) = prepared.executor.runners
     (program,) = runner.programs.values()

@@ -102,7 +102,7 @@ def _fast(run: Run, seconds: float) -> Sample:
 
 
 async def _paced(run: Run, seconds: float) -> Sample:
-    """A million a minute, in turns of the loop; what is late is made up for."""
+    """A million a minute, over loop iterations; delays are made up for."""
     from aioexec.observability.loop_lag import LoopLagProbe
 
     started = perf_counter()

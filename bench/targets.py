@@ -110,7 +110,7 @@ class Verdict:
 
 
 def verdicts(runs: Sequence[Run]) -> list[Verdict]:
-    """What runs show of each target; targets of which they show nothing are left out."""
+    """The verdict of runs on each target; targets without results are left out."""
     found = []
     for target in TARGETS:
         shown = [value for run in runs if (value := _shown(target, run)) is not None]

@@ -33,7 +33,7 @@ class Case:
 
 @dataclass
 class Sample:
-    """What one round measured: seconds (less is better), and figures for the notes."""
+    """The measurement of one round: seconds (less is better), and figures for the notes."""
 
     seconds: list[float]
     notes: dict[str, float] = field(default_factory=dict)
@@ -48,10 +48,10 @@ class Workload:
     """One case, built and warmed up by one peer.
 
     Attributes:
-        step: What is timed.
-        outputs: The arrays to compare, taken once before timing; by default what `step` returns.
-        measure: How one round of some seconds is measured; by default the time of a step.
-        native_share: For aioexec: returns the share of nodes inside native programs, and what runs outside by op.
+        step: the timed call.
+        outputs: the arrays to compare, taken once before timing; by default the result of `step`.
+        measure: measures one round of some seconds; by default the time of a step.
+        native_share: for aioexec: returns the native share, and the fallback nodes by op.
     """
 
     step: Step

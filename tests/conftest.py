@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-# Compiled kernels are kept for one run of the suite, unless the caller wants them kept longer: compiling all of them
-# takes a minute. NumPy computes unless a test says otherwise.
+# Compiled kernels are kept for one run of the suite, or by the caller's cache folder: compiling all of them takes a minute.
+# Tests use NumPy kernels by default.
 _cache = tempfile.TemporaryDirectory(prefix="aioexec-kernels-")
 os.environ.setdefault("AIOEXEC_CACHE_DIR", _cache.name)
 os.environ["AIOEXEC_JIT"] = "off"
 
-# Or gRPC opens descriptors whenever a process is begun, and says so.
+# Otherwise gRPC opens descriptors whenever a process is started, and logs it.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 pytest_plugins = ["aioexec.testing.plugin"]
@@ -46,13 +46,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector ten thousand tests: it runs often, and some tests ask for a full collection."""
+    """Exclude ten thousand test objects from garbage collection: it runs often, and some tests run a full collection."""
     gc.collect()
     gc.freeze()
 
 
 class _Crashes(logging.Handler):
-    """Keeps what the planner's crashes said: for a user only a warning, since NumPy computes instead."""
+    """Records planner crashes: for a user these are only warnings, since NumPy computes instead."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

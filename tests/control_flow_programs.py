@@ -366,7 +366,7 @@ MADE = tuple(Expression(f"v.{name}", (Expression("v.name", (0,)),)) for name in 
 
 
 def evaluated(program: Body, inputs: Any, length: int = SIZE) -> tuple[list[Any], int]:
-    """What a program computes of vectors of this length, and how often it ticks."""
+    """The values that a program computes for vectors of this length, and the number of its ticks."""
     first, second, numbers = inputs
     scope = Scope((np.int32(first), np.int32(second)), (), [0], length)
     scope = scope.extended((), (scope.vector(numbers),))

@@ -28,7 +28,7 @@ Decorator = Callable[..., Callable[[type], Any]]
 def of_fields(decorator: Decorator, options: dict[str, bool]) -> Any:
     @decorator(**options)
     class Example:
-        """What is said of it."""
+        """The properties of a class to compare."""
 
         one: int
         two: str = "two"
@@ -48,7 +48,7 @@ def both(options: dict[str, bool]) -> tuple[Any, Any]:
 
 
 def reported(call: Callable[[], Any]) -> object:
-    """What a call returns, or the type and text of what it raises."""
+    """The result of a call, or the type and text of its exception."""
     try:
         return call()
     except Exception as error:

@@ -37,7 +37,7 @@ def blocks(document: Path, language: str) -> list[str]:
 
 
 def programs() -> Iterator[Any]:
-    """Each block of Python that says what it prints, with the name of its document and its number there."""
+    """Each block of Python with its expected output, with the name of its document and its number there."""
     for document in DOCUMENTS:
         for i, code in enumerate(blocks(document, "python")):
             yield pytest.param(code, id=f"{name_of(document)}-{i}")
@@ -45,7 +45,7 @@ def programs() -> Iterator[Any]:
 
 @pytest.fixture
 def own_process(monkeypatch, tmp_path):
-    """What a script registers and writes is gone when it is over, as if it had a process of its own."""
+    """Undo registrations and remove files of a script, as if it had a process of its own."""
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     monkeypatch.setattr(factory, "_factories", dict(factory._factories))
     kernels = {op: list(kernels) for op, kernels in kernel_registry._kernels.items()}

@@ -19,7 +19,7 @@ partial = st.none() | st.lists(st.none() | st.integers(0, 4), max_size=4).map(tu
 
 @st.composite
 def forgotten(draw, exact):
-    """A shape that knows less than `exact`."""
+    """A less precise version of `exact`."""
     shape = tuple(size if draw(st.booleans()) else None for size in exact)
     return draw(st.sampled_from([shape, shape, shape, None]))
 

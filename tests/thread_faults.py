@@ -13,7 +13,7 @@ _START = "_start_new_thread" if hasattr(threading, "_start_new_thread") else "_s
 
 @contextlib.contextmanager
 def no_threads() -> Iterator[None]:
-    """Fail whatever starts a thread, as Python does where the system gives none; inside the block."""
+    """Make thread starts fail in the block, as Python does if the system cannot start any."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise RuntimeError("can't start new thread")

@@ -75,7 +75,7 @@ def executors(session: Session) -> list[Executor]:
 
 
 def run_nowait(executor: Executor, feeds: Iterable[Any]) -> Any:
-    """What the fast path makes of a step, in a tick that has all its budget, however busy the machine is."""
+    """The result of the fast path for a step, in a tick with its full budget."""
     executor.engine.budget.spent = 0
     return executor.run_nowait(feeds)
 

@@ -78,7 +78,7 @@ async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Ev
         progress = Progress(settings.seconds, probe, served.url, began_at=int(began_at))
         await _run_concurrently(
             _train(session, net, digits, settings, progress),
-            _ask_again_and_again(client, digits.test, settings.seed, progress),
+            _predict_repeatedly(client, digits.test, settings.seed, progress),
             watch(progress),
         )
         seconds, latest = progress.seconds, progress.steps_per_second()
@@ -155,7 +155,7 @@ async def _train(
     session: ax.train.MonitoredSession, net: Network, digits: Digits, settings: Settings, progress: Progress
 ) -> None:
     random = np.random.default_rng([settings.seed, progress.began_at])
-    while _goes_on(settings, progress) and not session.should_stop():
+    while _should_continue(settings, progress) and not session.should_stop():
         for batch in digits.train.batches(settings.batch_size, random):
             _, loss = await session.run([net.train, net.loss], _feeds(net, batch))
             progress.stepped(float(loss))
@@ -174,14 +174,14 @@ async def _test(session: ax.Session, net: Network, digits: Digits, progress: Pro
     progress.epoch_ended(float(accuracy), share)
 
 
-def _goes_on(settings: Settings, progress: Progress) -> bool:
+def _should_continue(settings: Settings, progress: Progress) -> bool:
     limit = settings.most_seconds
     if progress.is_success:
         limit = min(limit, max(settings.seconds, progress.native_from + _NATIVE_SECONDS))
     return progress.seconds < limit
 
 
-async def _ask_again_and_again(
+async def _predict_repeatedly(
     client: PredictionClient, examples: Examples, seed: int, progress: Progress
 ) -> None:
     random = np.random.default_rng(seed)

@@ -138,7 +138,7 @@ def _differentiate_switch(walk: Walk, contexts: Contexts, op: Operation) -> None
     """The gradient of the input of all Switches of the same tensor and predicate, which this one represents."""
     arrived = []
     for side in (0, 1):
-        together = [tensor for tensor in _parted_alike(op, side) if tensor in walk.collected]
+        together = [tensor for tensor in _same_switches(op, side) if tensor in walk.collected]
         totals = [total for tensor in together if (total := walk.total(tensor)) is not None]
         arrived.append(aggregate(totals, walk.method))
     known = next((gradient for gradient in arrived if gradient is not None), None)
@@ -152,7 +152,7 @@ def _differentiate_switch(walk: Walk, contexts: Contexts, op: Operation) -> None
         walk.add(op.inputs[0], merge(arrived, name="cond_grad")[0])
 
 
-def _parted_alike(op: Operation, side: int) -> list[Tensor]:
+def _same_switches(op: Operation, side: int) -> list[Tensor]:
     pred = predicate(op)
     return [
         other.outputs[side]

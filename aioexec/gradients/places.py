@@ -163,13 +163,13 @@ class Places:
         place = self.place(tensor.op)
         if tensor.op.row.role is Role.SWITCH and not is_loop_switch(tensor.op):
             return Place(place.frame, (*place.guards, (predicate(tensor.op), tensor.value_index)))
-        return self._leaving(tensor.op)
+        return self._place_after(tensor.op)
 
     def home(self, op: Operation) -> Frame:
         """The frame that an operation belongs to: an Enter to the one it leads into."""
-        return self._leaving(op).frame if op.row.role is Role.ENTER else self.place(op).frame
+        return self._place_after(op).frame if op.row.role is Role.ENTER else self.place(op).frame
 
-    def _leaving(self, op: Operation) -> Place:
+    def _place_after(self, op: Operation) -> Place:
         place = self.place(op)
         if op.row.role is Role.ENTER:
             return Place(self._frames[op.attrs["frame_name"]])
@@ -203,7 +203,7 @@ class Places:
         places = [self.behind(tensor) for tensor in tensors]
         if op.row.role is Role.MERGE and len(places) == len(op.inputs) > 1:
             places = [_merged(places)]
-        places.extend(self._leaving(control) for control in op.control_inputs)
+        places.extend(self._place_after(control) for control in op.control_inputs)
         frame = max((place.frame for place in places), key=_depth, default=self.root)
         guards: dict[Guard, None] = {}
         for place in places:

@@ -66,7 +66,7 @@ class ForwardLoop:
         exits = variable.exits
         if exits:
             return exits[0]
-        return self._left(self._parted(variable.value)[0])
+        return self._left(self._make_switch(variable.value)[0])
 
     def saved(self, tensor: Tensor) -> Tensor:
         """The list, after the loop, of a tensor's values in the iterations in which it was alive."""
@@ -125,9 +125,9 @@ class ForwardLoop:
         enter = self._node("Enter", [value], attrs, device=device).outputs[0]
         enter.set_shape(shapes.TensorShape(value.dims))
         merge = self._node("Merge", [enter, enter], device=device)
-        return merge, *self._parted(merge.outputs[0])
+        return merge, *self._make_switch(merge.outputs[0])
 
-    def _parted(self, value: Tensor) -> tuple[Tensor, Tensor]:
+    def _make_switch(self, value: Tensor) -> tuple[Tensor, Tensor]:
         out, into = self._node("Switch", [value, self._condition], device=value.device).outputs
         return out, into
 
@@ -142,11 +142,11 @@ class ForwardLoop:
         """A node outside the loop that runs if the loop does."""
         context = self.frame.context
         outer = None if context is None else context.outer_context
-        op = self._add(op_type, inputs, attrs, () if inputs else self._waiting_for(), "")
+        op = self._add(op_type, inputs, attrs, () if inputs else self._controls(), "")
         op._set_control_flow_context(outer)
         return op
 
-    def _waiting_for(self) -> Sequence[Operation]:
+    def _controls(self) -> Sequence[Operation]:
         place = Place(self.frame.parent or self._places.root, self.frame.guards)
         return () if place == Place(self._places.root) else (self._pivot,)
 

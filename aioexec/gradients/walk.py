@@ -66,7 +66,7 @@ class Walk:
         self._scope = f"{scope}/" if scope else ""
         ancestors = _ancestors(targets)
         self.live = _dependent(sources, ancestors, stops)
-        self.between = self._on_the_way(targets, stops)
+        self.between = self._operations_between(targets, stops)
         self.contexts: Contexts | None = None
         if any(op.row.role in control_flow.ROLES for op in self.between):
             self.contexts = Contexts(targets[0].graph)
@@ -76,7 +76,7 @@ class Walk:
         else:
             self._orders = by_index(self.between)
 
-    def _on_the_way(self, targets: Sequence[Tensor], stops: set[Operation]) -> set[Operation]:
+    def _operations_between(self, targets: Sequence[Tensor], stops: set[Operation]) -> set[Operation]:
         found: set[Operation] = set()
         waiting = [tensor.op for tensor in targets if tensor in self.live]
         while waiting:

@@ -76,7 +76,7 @@ def made_feeds(
         if not isinstance(tensor, Tensor):
             raise InvalidArgumentError(f"{feed.name!r} has no output that could be fed")
         feeds[tensor] = _made(random, feed.shape, feed.dtype or tensor.dtype)
-    for operation in _reached(fetches, feeds):
+    for operation in _needed_operations(fetches, feeds):
         if operation.type == "Placeholder":
             (tensor,) = operation.outputs
             if not tensor.shape.is_fully_defined():
@@ -96,7 +96,7 @@ def _made(random: np.random.Generator, shape: Sequence[int], dtype: DType) -> An
     )
 
 
-def _reached(fetches: Sequence[Tensor | Operation], feeds: dict[Tensor, Any]) -> list[Operation]:
+def _needed_operations(fetches: Sequence[Tensor | Operation], feeds: dict[Tensor, Any]) -> list[Operation]:
     """The operations that a step needs."""
     wanted = [fetch for fetch in fetches if fetch not in feeds]
     pending = [each.op if isinstance(each, Tensor) else each for each in wanted]

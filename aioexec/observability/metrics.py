@@ -151,10 +151,10 @@ class Metrics:
 
     def exposition(self) -> str:
         """All current values in Prometheus' text format, version 0.0.4."""
-        return "".join(f"{line}\n" for metric in self._metrics.values() for line in _told(metric))
+        return "".join(f"{line}\n" for metric in self._metrics.values() for line in _exposition_lines(metric))
 
 
-def _told(metric: Metric) -> Iterator[str]:
+def _exposition_lines(metric: Metric) -> Iterator[str]:
     yield f"# HELP {metric.name} {metric.help}"
     yield f"# TYPE {metric.name} {metric.kind}"
     yield from metric.samples()

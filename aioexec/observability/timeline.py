@@ -210,10 +210,10 @@ class Timeline:
         length = stats.all_end_rel_nanos if stats.all_start_nanos else stats.all_end_rel_micros * 1000
         name, op, inputs = label_of(stats)
         if op == UNKNOWN and self._graph is not None:
-            op, inputs = self._looked_up(name)
+            op, inputs = self._label_from_graph(name)
         return _Execution(stats, name, op, inputs, start, start + length, thread, pid, tensors_pid)
 
-    def _looked_up(self, name: str) -> tuple[str, list[str]]:
+    def _label_from_graph(self, name: str) -> tuple[str, list[str]]:
         assert self._graph is not None
         try:
             operation = self._graph.get_operation_by_name(name)

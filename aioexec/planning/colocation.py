@@ -70,10 +70,10 @@ class ColocationGraph:
                 f"No OpKernel was registered to support Op {op.type!r} used by {op.name!r} on any of the device types "
                 f"{list(self.possible.device_types)}\nRegistered kernels:\n{describe_kernels(op.type)}",
             )
-        self.names.append(self._asked(op) if not assigned else parse(assigned))
+        self.names.append(self._requested_device(op) if not assigned else parse(assigned))
         self.types.append(types)
 
-    def _asked(self, op: Operation) -> DeviceName:
+    def _requested_device(self, op: Operation) -> DeviceName:
         try:
             return parse(op.device)
         except GraphValueError as error:

@@ -29,11 +29,11 @@ def subgraph_to_graph_def(
     """
     made = _Exporter(subgraph, device).graph_def()
     if functions:
-        made.library.CopyFrom(export_library(functions, _reached(subgraph, functions)))
+        made.library.CopyFrom(export_library(functions, _used_functions(subgraph, functions)))
     return made
 
 
-def _reached(subgraph: Subgraph, functions: FunctionLibrary) -> list[str]:
+def _used_functions(subgraph: Subgraph, functions: FunctionLibrary) -> list[str]:
     """The functions that nodes call or name in an attribute, directly or transitively; in the order of the library."""
     waiting = [
         name for node in subgraph.nodes if node.feed is None for name in _named(node.op) if name in functions

@@ -434,12 +434,12 @@ def _written(
     for instruction in everything:
         for position in instruction.node.row.writes if instruction.node.feed is None else ():
             value = instruction.inputs[position]
-            while value in outside or _is_passed_on(producers.get(value)):
+            while value in outside or _forwards_input(producers.get(value)):
                 value = outside[value] if value in outside else producers[value].inputs[0]
             if isinstance(values[value], Variable):
                 found.add(values[value])
     return tuple(sorted(found, key=lambda variable: variable.id))
 
 
-def _is_passed_on(producer: Instruction | None) -> bool:
+def _forwards_input(producer: Instruction | None) -> bool:
     return producer is not None and producer.structure is None and bool(producer.inputs)

@@ -122,13 +122,13 @@ class FaultInjector:
         for fault in self._faults.get(self.seen, ()):
             self._cluster.network.note(f"fault {fault.kind.value} at {self.seen}")
             self.happened.append(fault)
-            fate = self._happen(fault, message, fate)
+            fate = self._apply(fault, message, fate)
         return fate
 
-    def _happen(self, fault: Fault, message: Message, fate: Fate) -> Fate:
+    def _apply(self, fault: Fault, message: Message, fate: Fate) -> Fate:
         match fault.kind:
             case FaultKind.KILL | FaultKind.FREEZE:
-                self._strike(fault, message)
+                self._kill_or_freeze(fault, message)
                 return fate
             case FaultKind.DROP:
                 return ()
@@ -137,7 +137,7 @@ class FaultInjector:
             case FaultKind.DELAY | FaultKind.REORDER:
                 return tuple(extra + fault.seconds for extra in fate)
 
-    def _strike(self, fault: Fault, message: Message) -> None:
+    def _kill_or_freeze(self, fault: Fault, message: Message) -> None:
         hosts = [message.source, message.target]
         if not fault.at_source:
             hosts.reverse()
@@ -146,7 +146,7 @@ class FaultInjector:
             return
         if fault.kind is FaultKind.KILL:
             self._cluster.network.kill(host)
-            striking = self._revive(host, fault.seconds)
+            striking = self._restart_later(host, fault.seconds)
         else:
             self._cluster.network.freeze(host)
             striking = self._thaw(host, fault.seconds)
@@ -154,7 +154,7 @@ class FaultInjector:
         self._under_way[task] = None
         task.add_done_callback(self._under_way.pop)
 
-    async def _revive(self, host: str, seconds: float) -> None:
+    async def _restart_later(self, host: str, seconds: float) -> None:
         await self._cluster.kill(*self._tasks[host])
         await asyncio.sleep(seconds)
         self._cluster.restart(*self._tasks[host])

@@ -31,7 +31,7 @@ from tests.campaigns.call_properties import (
 )
 
 DECIDED = (
-    # What TensorFlow refuses without need
+    # Calls that TensorFlow refuses without need
     Accepted(
         "SpaceToBatchND BatchToSpaceND",
         VALUES,
@@ -216,7 +216,7 @@ DECIDED = (
         "Total paddings must be less than",
         has_empty_operand,
     ),
-    # What is decided otherwise
+    # Other decisions
     Accepted(
         "AsString",
         INVALID,

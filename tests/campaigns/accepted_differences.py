@@ -54,7 +54,7 @@ from tests.campaigns.call_properties import (
 
 ACCEPTED = (
     *DECIDED,
-    # What TensorFlow lacks
+    # Kernels and ops that TensorFlow lacks
     Accepted(EVERY_OP, ANY, INVALID, "TensorFlow has kernels for eight dimensions at most", "dims() up to 8"),
     Accepted(
         "Where",
@@ -168,7 +168,7 @@ ACCEPTED = (
         "oneDNN's kernels, and those for volumes, do not look at all ranks",
         only=has_odd_rank,
     ),
-    # What is refused in another order
+    # Another order of checks
     Accepted(
         OPS_OF_WINDOWS,
         INVALID,
@@ -238,7 +238,7 @@ ACCEPTED = (
         "the file is opened before the operands are checked, which depend on its content",
         "_remapping",
     ),
-    # What TensorFlow does not check
+    # Checks that TensorFlow lacks
     Accepted(
         "Bincount",
         INVALID,

@@ -50,7 +50,7 @@ class Finding:
 
 
 def main(case: Case) -> int:
-    """Run the campaign that the command line asks for; return the exit status."""
+    """Run the campaign of the command line; return the exit status."""
     arguments = _parser().parse_args()
     if arguments.child is not None:
         _run_cases(case, range(arguments.first, arguments.first + arguments.count), Path(arguments.child))
@@ -113,7 +113,7 @@ def _run_cases(case: Case, seeds: range, folder: Path) -> None:
 
 
 def _messages(case: Case, seed: int) -> Iterator[str | None]:
-    """What comes of each case of a seed."""
+    """The result of each case of a seed."""
     try:
         found = case(seed)
         if found is None or isinstance(found, str):
@@ -171,7 +171,7 @@ class _Child:
         command = [sys.executable, "-m", module, "--child", str(folder)]
         command += ["--first", str(first), "--count", str(count)]
         with self._errors.open("wb") as errors:
-            # A group of its own: what a case starts and leaves behind ends with the child.
+            # A process group of its own: processes left by a case end with the child.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True
             )

@@ -82,7 +82,7 @@ class At:
 
 
 async def cancelled_at(run: Coroutine[Any, Any, Any], number: int, late: bool) -> tuple[Any, bool]:
-    """What came of a run, and whether it had that many awaits."""
+    """The outcome of a run, and whether it had that many awaits."""
     driver = At(run, number, late)
 
     async def drive() -> Any:
@@ -102,7 +102,7 @@ async def cancelled_after(run: Coroutine[Any, Any, Any], seconds: float) -> Any:
 
 
 async def _in_time(run: Coroutine[Any, Any, Any]) -> Any:
-    """What came of a run with a deadline."""
+    """The outcome of a run with a deadline."""
     try:
         async with asyncio.timeout(WAITS):
             return await run

@@ -173,7 +173,7 @@ def _find(folder: str) -> None:
 
 
 def _with_other_entries(random: Random, table: bytes) -> bytes:
-    """Change entries of a table, and write it anew."""
+    """Change entries of a table, and rewrite it."""
     entries = _entries(table)
     for _ in range(random.choice((1, 1, 2, 3))):
         random.choice((_change_bytes, _change_bytes, _change_entry, _change_entry, _change_keys))(
@@ -221,7 +221,7 @@ def _change_keys(random: Random, entries: dict[bytes, bytes]) -> None:
 
 
 def _change_entry(random: Random, entries: dict[bytes, bytes]) -> None:
-    """Change a number that an entry or the header says."""
+    """Change a number in an entry or the header."""
     key = random.choice(sorted(entries))
     number = random.choice((random.choice(mutants.NUMBERS), -1, -(2**63), random.randrange(300)))
     wide, narrow = (number + 2**63) % 2**64 - 2**63, (number + 2**31) % 2**32 - 2**31
@@ -291,7 +291,7 @@ def _changed_slices(random: Random, value: bytes, number: int) -> bytes:
 
 
 def _change_data(random: Random, files: Files) -> None:
-    """Give a tensor other data, with checksums that are right, behind all that its data file has."""
+    """Replace the data of a tensor, with valid checksums, after the end of its data file."""
     entries = _entries(files["ckpt.index"])
     key = random.choice(
         [key for key in sorted(entries) if key and BundleEntryProto.FromString(entries[key]).size]
@@ -313,7 +313,7 @@ def _change_data(random: Random, files: Files) -> None:
 
 
 def _strings(random: Random, count: int) -> tuple[bytes, int]:
-    """The data of strings that say they have any lengths, and its checksum."""
+    """The data of strings with arbitrary stated lengths, and its checksum."""
     lengths = [random.choice((0, 1, 2, 300)) for _ in range(count)]
     if random.random() < 0.7:
         lengths[random.randrange(count)] = random.choice(mutants.NUMBERS)
@@ -347,7 +347,7 @@ def _state(random: Random) -> bytes:
 
 
 def _with_another_block(random: Random, table: bytes) -> bytes:
-    """Change bytes of a block and make its checksum anew."""
+    """Change bytes of a block and recompute its checksum."""
     data = bytearray(table)
     offset, size = random.choice(_blocks(table))
     for _ in range(random.choice((1, 1, 2, 4))):

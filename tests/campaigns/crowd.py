@@ -55,7 +55,7 @@ def session_of(made: Graph, **options: Any) -> Session:
 
 
 async def runs_of_one_session(callers: int) -> str | None:
-    """Runs begin in the order of arrival, within a factor of 2, and each gives what it should."""
+    """Runs begin in the order of arrival, within a factor of 2, and return the right results."""
     made, x, y = product()
     values = np.linspace(0, 1, 7, dtype=np.float32)
     arrays = [np.full((SIDE, SIDE), value) for value in values]
@@ -92,7 +92,7 @@ async def runs_of_one_session(callers: int) -> str | None:
 
 
 async def memory_of_waiting_runs(callers: int) -> str | None:
-    """What waiting runs take grows with their number alone."""
+    """The memory of waiting runs grows linearly in their number."""
     made, x, y = product()
     feeds = {x: np.zeros((SIDE, SIDE), np.float32)}
 

@@ -124,7 +124,7 @@ _DECODERS: dict[str, list[Callable[[Any], Any]]] = {
 }
 
 
-# What mutants are made from
+# Originals of the mutants
 
 
 @cache
@@ -177,7 +177,7 @@ def _summaries() -> list[bytes]:
 
 
 def _with_checksums(data: bytes) -> bytes:
-    """Make the checksums of a PNG's chunks anew, as far as its lengths lead to chunks."""
+    """Recompute the checksums of a PNG's chunks, as far as its lengths lead to chunks."""
     fixed, position = bytearray(data), 8
     while position + 12 <= len(fixed):
         length = int.from_bytes(fixed[position : position + 4], "big")

@@ -40,10 +40,10 @@ _NOT_COMPARED = (
     "codec can't decode",
     "Unsupported object type",
 )
-"""What TensorFlow says where it lacks a kernel or an op, or its Python refuses strings before it looks at operands."""
+"""TensorFlow's messages for missing kernels or ops, and for strings refused by its Python code before operands are checked."""
 
 _CANNOT_FEED = "Cannot feed"
-"""What we say of an array that is no value of its dtype: some arrays of strings that the campaign makes hold numbers."""
+"""Our message for an array that is no value of its dtype: some string arrays of the campaign contain numbers."""
 OUR_FAULTS = frozenset({"UnknownError", "InternalError"})
 NOTHING_TO_COMPARE = frozenset({DIED, "DeadlineExceededError", "ResourceExhaustedError"})
 
@@ -95,7 +95,7 @@ def request_of(built: Built) -> Request:
 
 
 def _ours(built: Built) -> Outcome:
-    """What comes of it here, in an empty working directory, as in TensorFlow's process: neither sees files of other cases."""
+    """The outcome here, in an empty working directory, as in TensorFlow's process: neither sees files of other cases."""
     run = runs()
     with tempfile.TemporaryDirectory(prefix="aioexec-classes-") as folder, contextlib.chdir(folder):
         return run.outcome(built, "off", 1)
@@ -127,7 +127,7 @@ def _canonical(name: str) -> str:
 
 
 def _is_by_chance(call: Call) -> bool:
-    """Whether shapes say nothing: of random choices, and of handles by reference, which TensorFlow shows as two names."""
+    """Whether shapes are not comparable: of random choices, and of handles by reference, shown by TensorFlow as two names."""
     is_random = "Random" in call.op_type or "Sampler" in call.op_type
     return is_random or any(each.is_ref for each in call.definition.outputs)
 

@@ -132,7 +132,7 @@ class Program:
         await self.attempt(self.session.run(self.nodes["large"], {self.nodes["x"]: _much()}))
 
     async def check(self) -> None:
-        """What must hold once the fault is gone."""
+        """Check the state after the fault."""
         async with asyncio.timeout(WAITS):
             value, total = await self.session.run([self.nodes["value"], self.nodes["large"]], self._feeds())
             added = float(value[0, 0])
@@ -363,7 +363,7 @@ DISK_BYTES = 700_000
 
 @contextlib.contextmanager
 def folder_of(chance: Random) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A folder for a case, occasionally on a disk that is soon full, and what gives that disk more room."""
+    """A folder for a case, occasionally on a disk that is soon full, and a function that enlarges that disk."""
     with tempfile.TemporaryDirectory(prefix="aioexec-faults-") as name:
         if chance.random() >= 0.2 or not _can_mount():
             yield Path(name), lambda: None

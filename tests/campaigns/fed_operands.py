@@ -93,7 +93,7 @@ def _mutant(random: Random, place: Place) -> Array:
 
 
 def fed_cases(runs: Runs, call: Call, random: Random, native: bool) -> Iterator[str | None]:
-    """What is wrong with each of many mutants of a call's operands; up to the first of which something is wrong."""
+    """The failures of mutants of a call's operands; ends at the first one."""
     fed = Fed(call, random)
     built = fed.built()
     if isinstance(built, Outcome):

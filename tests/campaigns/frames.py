@@ -260,7 +260,7 @@ class _Answering:
         return len(self._tasks) + len(self._answers)
 
     def admit(self) -> None:
-        """Do as a client that knows the token."""
+        """Behave as a client that has the token."""
         nonce = bytes(32)
         self.stream.send(frames.greeting(frames.VERSION, 7, nonce))
         if self._token is not None:
@@ -270,7 +270,7 @@ class _Answering:
 
 
 def _welcome(token: str | None, greeting: bytes) -> bytes:
-    """What a server that knows the token says to a greeting, but for the proof it waits for."""
+    """The reply to a greeting of a server that has the token, except the proof it waits for."""
     if token is None:
         return frames.welcome()
     nonce, theirs = bytes(32), greeting[-32:]

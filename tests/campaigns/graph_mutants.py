@@ -65,7 +65,7 @@ def mutate(random: Random, graph: GraphDef, corpus: Sequence[GraphDef]) -> None:
 
 
 def mutate_collections(random: Random, meta_graph: MetaGraphDef) -> None:
-    """Change an item of a collection, by its bytes; or give a collection another name, or items of another kind."""
+    """Change an item of a collection, by its bytes; or the name of a collection, or the kind of its items."""
     collections = meta_graph.collection_def
     key = random.choice(sorted(collections))
     items = collections[key]

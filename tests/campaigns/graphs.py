@@ -85,7 +85,7 @@ def _within(call: Callable[[], object], size: int, constants: int = 0) -> str | 
 
 
 def _constant_bytes(graph: ax.Graph) -> int:
-    """What the constants of a graph take in memory."""
+    """The memory of a graph's constants."""
     values = [
         value for op in graph.get_operations() for value in op.attrs.values() if isinstance(value, np.ndarray)
     ]
@@ -93,7 +93,7 @@ def _constant_bytes(graph: ax.Graph) -> int:
 
 
 def _mutant(random: Random) -> _Message | None:
-    """A message that protobuf can read, not all of it as it was; None if it cannot."""
+    """A changed message that protobuf can parse, or None."""
     kind: Any
     kind, corpus = (MetaGraphDef, meta_graph_defs()) if random.random() < 0.25 else (GraphDef, graph_defs())
     if random.random() < 0.4:

@@ -40,10 +40,10 @@ def protect(address: int, nbytes: int = PAGE) -> None:
 
 
 def mapped(nbytes: int) -> mmap.mmap:
-    """Memory of pages of its own.
+    """Memory of separate pages.
 
     Raises:
-        MemoryError: there is not so much, as NumPy says it, in whose place this is.
+        MemoryError: out of memory, with NumPy's message, whose allocator this replaces.
     """
     try:
         return mmap.mmap(-1, nbytes)

@@ -113,7 +113,7 @@ class Target:
         return None
 
     async def _over_a_socket(self, data: bytes) -> str | None:
-        """Send bytes over a socket, close the sending side, and read what comes; then a good request must be answered."""
+        """Send bytes over a socket, close the sending side, and read the reply; then a valid request must be answered."""
         for sent in (data, _GOOD):
             reader, writer = await asyncio.open_connection(self._url.hostname, self._url.port)
             try:

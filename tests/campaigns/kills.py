@@ -46,7 +46,7 @@ Kill = Callable[["Bench", Random, Path], Coroutine[Any, Any, "str | None"]]
 
 
 class Bench:
-    """What the cases of a process share: the parent of those that die, a cluster, and the loop that uses both."""
+    """State shared by the cases of a process: the parent of the killed processes, a cluster, and the loop that uses both."""
 
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
@@ -59,7 +59,7 @@ class Bench:
         self._cluster: Any = None
 
     async def trial(self, chance: Random) -> Trial:
-        """The cluster, whose tasks come back after each kill."""
+        """The cluster, whose tasks are restarted after each kill."""
         if self._trial is None:
             self._cluster = servers("ps", "worker", "worker")
             self._trial = await Trial(await self._cluster.__aenter__(), chance, SLACK).__aenter__()
@@ -109,7 +109,7 @@ async def saving(bench: Bench, chance: Random, folder: Path) -> str | None:
 
 
 async def training(bench: Bench, chance: Random, folder: Path) -> str | None:
-    """The last checkpoint is of an acknowledged step or the next, holds as many additions, and training goes on from it."""
+    """The last checkpoint is of an acknowledged step or the next, has as many additions, and training continues from it."""
     (folder / "model").mkdir()
     life = Life(os.fspath(folder / "model"), "training", first=1, saves=TRAINED)
     death = bench.killed(chance, life, folder / "whole", longest=0.4)
@@ -125,7 +125,7 @@ async def training(bench: Bench, chance: Random, folder: Path) -> str | None:
 
 
 def _trained(folder: Path) -> int:
-    """The step of the last checkpoint, whose variable must say the same; 0 if there is none."""
+    """The step of the last checkpoint, checked against its variable; 0 if there is none."""
     latest = latest_checkpoint(folder)
     if latest is None:
         return 0

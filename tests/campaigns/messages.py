@@ -129,13 +129,13 @@ class Said(NamedTuple):
     data: bytes
 
     def message(self) -> Any:
-        """The message that the bytes say."""
+        """The parsed message."""
         described = METHODS[self.method]
         return (described.response if self.is_reply else described.request).FromString(self.data)
 
 
 class Program:
-    """What runs on the cluster in each batch."""
+    """The program that runs on the cluster in each batch."""
 
     def __init__(self) -> None:
         with ax.Graph().as_default() as self.graph:
@@ -169,7 +169,7 @@ class Program:
 
 
 def _keep(said: list[Said], message: Message) -> Fate:
-    """Note a message on its way, which goes on as usual."""
+    """Record a message in transit, and let it pass."""
     if message.kind in ("request", "reply") and isinstance(message.content, Payload):
         described = METHODS[message.method]
         is_reply = message.kind == "reply"

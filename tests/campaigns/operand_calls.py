@@ -28,7 +28,7 @@ from tests.interop.parity.table import AS_VALUE, Back, Feed, Function, Node, Out
 from tests.ops import harness
 
 KNOWN, PARTLY, UNKNOWN, CONSTANT = "known", "partly", "unknown", "constant"
-"""What is known of an operand when the graph is built: its shape, its rank, nothing, its content."""
+"""Static knowledge of an operand: its shape, its rank, nothing, its content."""
 
 
 class NoCallError(Exception):
@@ -283,7 +283,7 @@ def mutate(call: Call, random: Random) -> None:
 
 
 def _sites(target: Call, random: Random) -> list[Callable[[], None]]:
-    """What changes one thing of a call, for each thing that can be changed."""
+    """The possible mutations of one part of a call each."""
     sites: list[Callable[[], None]] = []
     for operand in target.operands():
         if isinstance(operand, Leaf):

@@ -25,10 +25,10 @@ from tests.tiers import Tier
 
 Array = np.ndarray[Any, Any]
 Steps = Sequence[Sequence[tuple[Call, "int | None"]]]
-"""What to fetch in each step: an output of a call, or all of them."""
+"""The fetches of each step: an output of a call, or all of them."""
 
 CPU_LIMIT_S = 5.0
-"""What one run may take of the processor."""
+"""The most processor time of one run."""
 BLOCKED_MS = 100
 """A step that may wait for a queue fails after so long."""
 TIMEOUT_MS = 60_000
@@ -42,7 +42,7 @@ RANDOM = frozenset({"Multinomial", "TruncatedNormal", "Where"})
 
 @dataclass
 class Outcome:
-    """What came of a call on a tier: values of each step, or the class of an error and what it said."""
+    """The outcome of a call on a tier: values of each step, or the class and text of an error."""
 
     error: str = ""
     message: str = ""
@@ -227,7 +227,7 @@ def where_of(call: Call, random: Random) -> str:
 
 
 class _Crashes(logging.Handler):
-    """What a planner said that crashed, after which NumPy computes."""
+    """Records planner crashes, which are logged before the fallback to NumPy."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -257,7 +257,7 @@ class Runs:
         self._loop = asyncio.new_event_loop()
 
     def outcome(self, built: Built, jit: str, repeats: int) -> Outcome:
-        """What comes of it in a session of its own, the last of several times."""
+        """The outcome in a new session, the last of several runs."""
         with self.session(built, jit) as run:
             return [run() for _ in range(repeats)][-1]
 
@@ -356,7 +356,7 @@ def _is_random(call: Call) -> bool:
 
 
 def _least_normal(dtype: np.dtype[Any]) -> float:
-    """What is closer to 0 native kernels take for 0."""
+    """The smallest normal number: native kernels flush smaller ones to 0."""
     return 0.0 if dtype in (np.float64, np.complex128) else float(np.finfo(np.float32).tiny)
 
 
@@ -413,7 +413,7 @@ def _text(array: Any) -> str:
 def tier_differences(
     runs: Runs, call: Call, built: Built, random: Random, native: bool
 ) -> tuple[Outcome, str | None]:
-    """What comes of a call on the reference tier, and in what another differs from it."""
+    """The outcome of a call on the reference tier, and the differences of another tier."""
     expected = runs.outcome(built, "off", 1)
     if not native:
         return expected, None

@@ -40,13 +40,13 @@ from tests.campaigns.operand_runs import (
 from tests.ops import harness
 
 MOST_MEMORY = 1 << 30
-"""What a process may take beyond what it begins with."""
+"""The most growth of a process's memory."""
 ARENA_MAX = -8
 """The number of the option of the C library's allocator."""
 LEFT_OUT = frozenset(
     {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_Loop", "_Conditional", "Abort"}
 )
-"""What planning makes, and no program."""
+"""Ops that only planning makes."""
 
 BUILT_SHARE = 0.15
 """Of the seeds, those whose mutant has a graph of its own."""
@@ -75,7 +75,7 @@ def from_tables(op_type: str, random: Random) -> tuple[Call, Steps | None]:
 
 @functools.cache
 def runs() -> Runs:
-    """What is made once in a process: its event loop, a folder for files, and the bound on memory."""
+    """Per-process state: the event loop, a folder for files, and the bound on memory."""
     ctypes.CDLL(None).mallopt(
         ARENA_MAX, 2
     )  # each reserves 64 MiB of addresses, and threads would have one each
@@ -93,7 +93,7 @@ runs_of_folder: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 
 def cases(seed: int, names: Sequence[str], always_native: bool) -> Iterator[str | None]:
-    """What is wrong with each case of a seed."""
+    """The failures of the cases of a seed."""
     random = Random(seed)
     op_type = names[seed % len(names)]
     base, _ = from_tables(op_type, random)
@@ -109,7 +109,7 @@ def cases(seed: int, names: Sequence[str], always_native: bool) -> Iterator[str 
 
 
 def built_case(call: Call, random: Random, native: bool) -> str | None:
-    """What is wrong with a call in a graph of its own."""
+    """The failure of a call in a graph of its own."""
     where, taken = where_of(call, random), random.random() < 0.8
     try:
         built = built_of(lambda: Builder(call, None, where, taken).build())

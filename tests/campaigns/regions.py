@@ -102,7 +102,7 @@ async def _run(rng: random.Random) -> str | None:
 async def _run_all(
     rng: random.Random, step: Step, session: Any, x: Any, fetched: Any
 ) -> tuple[list[Array], list[Array], str | None]:
-    """What was returned, what the cancelled steps would have returned, and what is wrong."""
+    """The returned results, those of the cancelled steps, and failures."""
     returned: list[Array] = []
     cancelled: list[Array] = []
     wrong: list[str] = []

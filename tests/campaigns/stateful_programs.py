@@ -24,7 +24,7 @@ Feeds = dict[Any, Any]
 
 @dataclass(frozen=True)
 class Content:
-    """What the elements are: `count` of a dtype, each of the shape `dims`."""
+    """The elements: `count` of a dtype, each of shape `dims`."""
 
     name: str
     dtype: Any

@@ -23,7 +23,7 @@ def case(seed: int) -> str | None:
 
 
 async def on_tier(program: ArrayProgram, jit: str) -> Any:
-    """What each run gives, or the class of the error, if that is the same for each."""
+    """The values of each run, or the class of the error, if all runs agree."""
     with ax.Graph().as_default() as graph:
         try:
             fetches = built(ax, program)

@@ -17,7 +17,7 @@ _ROOT = Path(__file__).parents[2]
 DIED = "died"
 LIMIT_S = 10.0
 MOST_MEMORY = 4 << 30
-"""What the process may take beyond what it begins with."""
+"""The most growth of the process's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The class of an error and what it said, or the shapes of the values."""
+    """The class and text of an error, or the shapes of the values."""
 
     error: str = ""
     message: str = ""

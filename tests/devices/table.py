@@ -37,7 +37,7 @@ class ToyDevice(Device):
 
 
 class ToyDeviceFactory(DeviceFactory):
-    """Makes `device_count` devices of its type, as many as it has hardware if that says nothing."""
+    """Makes `device_count` devices of its type, by default as many as it has hardware."""
 
     def __init__(self, device_type: str = "TOY", hardware: int = 1) -> None:
         self.device_type = device_type
@@ -57,7 +57,7 @@ class ToyDeviceFactory(DeviceFactory):
 
 
 def toy(name: str, description: str = "") -> ToyDevice:
-    """A device of the type its full name says."""
+    """A device of the type in its full name."""
     device_type = name.rpartition("/device:")[2].partition(":")[0]
     attributes = DeviceAttributes(name, device_type, physical_device_desc=description)
     return ToyDevice(attributes, acquire_pool("toy", 1))

@@ -61,7 +61,7 @@ def recv_of(array):
 
 
 def moved(listener, port):
-    """Have a listener say that it is another one, at this port of another machine."""
+    """Make a listener announce itself as another one, at this port of another machine."""
     listener._fast.port = port
     listener._fast.number ^= 1
 

@@ -75,7 +75,7 @@ async def echo(request: Payload, call: Call) -> Payload:
 
 
 class Waiting:
-    """A handler that waits, and knows what became of it."""
+    """A handler that waits, and records its end."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -99,7 +99,7 @@ def _looped(first: Any) -> Any:
 
 @dataclass
 class Life:
-    """What came of one fault."""
+    """The outcome of one fault."""
 
     task: Task
     fault: str
@@ -187,7 +187,7 @@ class Trial:
                 return asyncio.get_running_loop().time()
 
     async def _check(self, life: Life) -> None:
-        """What must be true while the task is gone."""
+        """Check the cluster while the task is gone."""
         if not isinstance(life.error, UnavailableError | AbortedError):
             life.failures.append(f"unexpected {life.error!r}")
         if life.noticed > NOTICED[life.fault] * self._slack:
@@ -217,7 +217,7 @@ class Trial:
                 life.failures.append(f"{task} is unusable: {error!r}"[:200])
 
     async def _bring_back(self, life: Life) -> None:
-        """Have the task come back, and find out how soon steps use it again."""
+        """Restart the task, and measure the time until steps use it again."""
         process = self._cluster[life.task]
         if life.fault == "frozen":
             process.thaw()
@@ -240,7 +240,7 @@ class Trial:
         await self._check_released(life, self._program, self._session, TASKS)
 
     async def _check_lost(self, life: Life) -> None:
-        """A session whose master was restarted gets an error that says so, as soon as it reaches the new one."""
+        """A session whose master was restarted gets a specific error as soon as it reaches the new one."""
         while True:
             try:
                 await self._run(self._init)
@@ -275,7 +275,7 @@ class Trial:
 
 
 Fault = tuple[str, Task, str]
-"""What happens, to which task, during which kind of step."""
+"""A kind of fault, the task, and the kind of the step."""
 
 
 def faults(count: int, seed: int) -> Iterator[Fault]:
@@ -286,7 +286,7 @@ def faults(count: int, seed: int) -> Iterator[Fault]:
 
 
 async def lives(planned: Iterable[Fault], seed: int, slack: float = 1.0) -> AsyncIterator[Life]:
-    """What comes of faults, one after the other, in one cluster."""
+    """The outcomes of faults, one after another, in one cluster."""
     chance = random.Random(seed)
     async with servers("ps", "worker", "worker") as cluster, Trial(cluster, chance, slack) as trial:
         for fault, task, step in planned:
@@ -294,7 +294,7 @@ async def lives(planned: Iterable[Fault], seed: int, slack: float = 1.0) -> Asyn
 
 
 async def run(count: int, seed: int) -> int:
-    """Print what comes of so many faults; how many went wrong."""
+    """Print the outcomes of faults; returns the number of failures."""
     print("task     fault   step      noticed  error                 again")
     found = []
     async for life in lives(faults(count, seed), seed):

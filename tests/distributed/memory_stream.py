@@ -40,7 +40,7 @@ class MemoryStream(asyncio.Transport):
             self._connection.buffer_updated(count)
         self._unread = bytes(view)
 
-    # What the connection calls
+    # Called by the connection
 
     def write(self, data: Any) -> None:
         if not self._is_closing:

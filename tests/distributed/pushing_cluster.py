@@ -73,7 +73,7 @@ def key(cluster: InMemoryCluster, source: int, target: int, edge: str = "e") -> 
 
 
 def entered(cluster: InMemoryCluster, task: int, step_id: int) -> RemoteRendezvous:
-    """A task's part of a step that no master knows."""
+    """A task's part of a step that no master has begun."""
     return worker(cluster, task).steps.enter(step_id).rendezvous
 
 
@@ -84,7 +84,7 @@ def cut(cluster: InMemoryCluster, task: int, source: int) -> None:
 
 
 def chain(*tasks: int) -> tuple[ax.Graph, ax.Tensor, ax.Tensor]:
-    """A graph that adds one to a number on each of these tasks in turn: itself, what is fed and what comes out."""
+    """A graph that adds one to a number on each of these tasks in turn: the graph, its feed and its fetch."""
     with ax.Graph().as_default() as graph:
         x = value = ax.placeholder(ax.float32, [], name="x")
         for task in tasks:

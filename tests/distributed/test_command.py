@@ -161,7 +161,7 @@ async def test_the_commands_of_the_guide_make_a_cluster():
     assert len(devices) == 3
 
 
-# What is refused before anything begins
+# Refused at the start
 
 
 @pytest.mark.parametrize(

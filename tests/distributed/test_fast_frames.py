@@ -39,7 +39,7 @@ def reader_of(kinds=frames.BY_CLIENT, expected=frozenset(), most_message=MOST_TE
 
 
 def feed(reader, data, most=1 << 30):
-    """Let a reader have bytes, at most so many at a time; return what it says."""
+    """Pass bytes to a reader, at most so many at a time; return its events."""
     events = []
     at = 0
     while at < len(data):

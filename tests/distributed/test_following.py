@@ -56,7 +56,7 @@ class Way(AsyncExitStack, abc.ABC):
 
     @abc.abstractmethod
     async def serve(self, handler: Handler) -> Channel:
-        """Serve a handler of Push beside echoes, and connect to it."""
+        """Serve a handler of Push and echoes, and connect to it."""
 
     @abc.abstractmethod
     def cut(self) -> None:
@@ -408,7 +408,7 @@ async def test_a_server_of_the_same_loop_is_not_followed():
     await listener.stop()
 
 
-# What a peer may do to a follower
+# Misbehaving peers of a follower
 
 
 async def test_a_malformed_notification_ends_the_connection():
@@ -454,7 +454,7 @@ async def test_what_cannot_be_read_is_an_error_of_its_call_alone(message: bytes,
         assert follower.received == []
 
 
-# What a network may do
+# Faults of the network
 
 
 def to_notifications(*fates: Fate) -> Callable[[Message], Fate]:

@@ -153,7 +153,7 @@ async def test_a_connection_that_is_cut_or_speaks_something_else_does_no_harm(pa
 
 
 def lie(array_bytes=8):
-    """A request whose tensor says that it is larger than it is."""
+    """A request whose tensor claims to be larger than it is."""
     payload = step(None)
     tensor = payload.message.feed[0].tensor
     tensor.dtype = 1

@@ -39,7 +39,7 @@ def graph() -> ax.Graph:
     return made
 
 
-# What is sent
+# Requests
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ async def test_cancelling_a_run_cancels_the_call_and_leaves_the_session(there: S
         assert await session.run("y:0", {"x:0": 1.0}) == 1
 
 
-# What comes back
+# Replies
 
 
 @pytest.mark.parametrize(

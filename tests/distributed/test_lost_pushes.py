@@ -30,7 +30,7 @@ from tests.distributed.pushing_cluster import (
     worker,
 )
 
-# What is lost
+# Lost notifications
 
 
 @pytest.mark.parametrize("killed", [1, 2])

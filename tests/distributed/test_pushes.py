@@ -30,7 +30,7 @@ from tests.distributed.pushing_cluster import (
     worker,
 )
 
-# What travels
+# Pushed values
 
 
 async def test_in_the_first_step_values_are_asked_for_and_later_they_come(

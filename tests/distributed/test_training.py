@@ -61,7 +61,7 @@ class Model:
 
 
 async def trained(cluster: Cluster, index: int, steps: int, directory: Path) -> list[int]:
-    """What a worker process does; the global steps it has seen."""
+    """The program of a worker process; returns the global steps it has seen."""
     seen = []
     with ax.Graph().as_default():
         with on_worker(cluster, index):

@@ -208,7 +208,7 @@ async def test_a_value_of_a_step_that_has_ended_is_refused_at_once(two):
     assert is_derived(refused.value)
 
 
-# What is refused
+# Errors
 
 
 BAD_KEYS = [

@@ -29,7 +29,7 @@ async def _use(target: str) -> None:
 
 
 def cancelled_with_all_tasks(rounds: int) -> None:
-    """What `asyncio.run` does at its end, many times in one loop; memory that it frees is taken again and stays as it is."""
+    """The cancellation of all tasks by `asyncio.run`, many times in one loop; freed memory is reused and checked."""
 
     async def main() -> None:
         taken: list[bytearray] = []

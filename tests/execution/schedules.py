@@ -70,7 +70,7 @@ class Schedule:
         return activation
 
     def end(self, place: int = 0) -> None:
-        """Compute one of those that have begun, and say that it is over."""
+        """Compute one of the begun activations, and report its end."""
         activation = self.running.pop(place)
         if activation.iteration is self.propagator.outermost:
             self.runs[activation.item.index] += 1
@@ -113,7 +113,7 @@ class Schedule:
                 return
             self.end(place)
 
-    # What is seen
+    # Observation
 
     def fetched(self) -> list[Any]:
         return [self.values[value] for value in self.partition.fetches]

@@ -50,7 +50,7 @@ async def busy(workers):
 
 @asynccontextmanager
 async def counted_turns():
-    """A list that grows by one in each turn of the loop."""
+    """A list that grows by one in each loop iteration."""
     turns: list[None] = []
 
     async def others() -> None:

@@ -223,7 +223,7 @@ def between(x: Any, size: int = 1024) -> Any:
 
 
 async def arena_of(made: Graph, fetch: Any, feeds: Any) -> int:
-    """What a program takes where nothing bounds it."""
+    """The arena size of a program without a bound."""
     async with bounded(made, 0) as session:
         await session.run(fetch, feeds)
         (program,) = programs(session)
@@ -238,7 +238,7 @@ def the_arenas(session: Session) -> Arenas:
 
 @on_native_tiers
 async def test_programs_take_turns_with_what_memory_there_is(tier: Tier):
-    """Three programs, and room for little more than one arena: each gives its idle one up for the next."""
+    """Three programs, and room for little more than one arena: each releases its idle one for the next."""
     with graph() as g:
         x = feed([1024])
         sums = [between(x), between(op("Neg", x)), between(op("Mul", x, x))]
@@ -390,7 +390,7 @@ async def test_a_run_that_waits_for_its_arena_holds_its_lease_and_gives_it_back_
 
 
 async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
-    """What would be done at once goes through the line when there is no room, and at once again when there is."""
+    """Inline runs wait in the queue if there is no room, and run inline again when there is."""
     g, x, slow, quick = two
     feeds = {x: np.ones(1024, np.float32)}
 

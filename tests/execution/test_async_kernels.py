@@ -32,7 +32,7 @@ async def parking(ops: Ops) -> Parking:
     return Parking(ops)
 
 
-# How a kernel gives its values
+# Results of kernels
 
 
 @pytest.mark.parametrize("jit", JITS)
@@ -392,7 +392,7 @@ async def test_an_error_in_the_tick_in_which_a_kernel_begins_leaves_nothing_behi
     await workers.close()
 
 
-# What a kernel is given
+# Arguments of kernels
 
 
 async def test_context_variables_of_the_caller_reach_kernels_on_the_loop_and_on_workers(ops: Ops):

@@ -132,7 +132,7 @@ async def test_as_many_are_woken_as_had_room_in_the_tick_before(monkeypatch):
 
 
 async def test_those_who_wait_come_in_the_order_they_came():
-    """Each spends a whole tick, so those behind it are sent back, and keep their order."""
+    """Each uses a whole tick, so those after it are postponed, and keep their order."""
     budget = TickBudget()
     clock = 0
     begun: list[int] = []

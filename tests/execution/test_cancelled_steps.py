@@ -34,7 +34,7 @@ async def parking(ops: Ops) -> Parking:
 
 @contextlib.asynccontextmanager
 async def nothing_left(made: Stepping) -> AsyncIterator[None]:
-    """What a step may hold is free at the end, as it was at the beginning."""
+    """Resources of a step are released at the end."""
     async with LeakCheck(threads=False):
         yield
     for device in made.devices.devices:
@@ -183,7 +183,7 @@ async def test_cancelled_while_it_waits_for_a_lease(jit: Any, times: int):
 
 @pytest.mark.parametrize("where", ["before the step", "in the step"])
 async def test_cancelled_while_it_waits_for_its_turn(ops: Ops, where: str):
-    """What is due in the tick of the cancellation still runs, nothing after it."""
+    """Items due in the tick of the cancellation still run, later ones do not."""
     budget = budget_of(asyncio.get_running_loop())
 
     def spend(step: Any = None, x: Any = None) -> Any:
@@ -262,7 +262,7 @@ async def test_cancelled_while_its_program_is_made(times: int):
 
 
 async def test_a_cancellation_is_not_lost_in_an_error_that_came_first(parking: Parking):
-    """Else a caller that expects the error, and goes on, would never learn that it was to stop."""
+    """Otherwise a caller that handles the error and continues would miss its cancellation."""
     with graph() as g:
         x = feed([])
         fetches = [op("Park", x), op("Toil", x)]

@@ -45,7 +45,7 @@ def expected(x: Array, w: Array, b: Array) -> Array:
 
 
 async def result(case: str, workers: int) -> tuple[Array, list[str]]:
-    """What comes out, and the kinds of the nodes that rows do, in order."""
+    """The result, and the kinds of the nodes in rows, in order."""
     arrays = values(case)
     config = ax.ConfigProto(intra_op_parallelism_threads=workers, use_per_session_threads=True)
     config.aioexec.jit = "eager"

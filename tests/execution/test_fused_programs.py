@@ -69,7 +69,7 @@ def built(step: Step, values: list[Any]) -> Any:
 async def results(
     made: ax.Graph, fetches: list[Any], feeds: dict[Any, Array], jit: str
 ) -> tuple[list[Array], int]:
-    """What is fetched, twice, and how many rows are fused."""
+    """The fetched values, twice, and the number of fused rows."""
     async with session_on(made, jit) as session:
         first = await session.run(fetches, feeds)
         second = await session.run(fetches, feeds)

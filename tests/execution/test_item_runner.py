@@ -113,7 +113,7 @@ async def test_what_ran_before_a_program_failed_is_in_the_report_of_allocations(
                 await session.run(y, {x: np.zeros(1000)}, options)
 
 
-# What inline work costs
+# The cost of inline work
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ async def test_a_fetch_is_not_shared_with_what_an_asynchronous_kernel_keeps(tier
             np.testing.assert_array_equal(await session.run(got), [2] * 4)
 
 
-# What the cost model decides
+# Decisions of the cost model
 
 
 def measured(**least: int) -> CostModel:

@@ -201,7 +201,7 @@ ARITHMETIC: list[tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = 
 
 
 def computed(statements: list[Program], pool: list[Any]) -> Any:
-    """What a program makes of NumPy scalars."""
+    """The result of a program for NumPy scalars."""
     pool = list(pool)
     for kind, first, second, *rest in statements:
         if kind == "arithmetic":

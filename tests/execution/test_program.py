@@ -168,7 +168,7 @@ async def test_a_shape_that_is_fed_is_part_of_the_program_key(tier: Tier):
 
 
 async def test_a_shape_computed_from_feeds_and_shapes(tier: Tier):
-    """What TensorFlow's gradient graphs are full of."""
+    """Typical of TensorFlow's gradient graphs."""
     with graph() as g:
         x, count = feed([None, None]), feed([], "int32")
         rows = op("Shape", x)
@@ -346,7 +346,7 @@ async def test_closing_does_not_wait_for_the_compiler():
     await closing
 
 
-# What does not compile
+# Kernels that do not compile
 
 
 async def test_a_kernel_that_does_not_compile_is_left_to_numpy(ops: Ops, caplog: pytest.LogCaptureFixture):

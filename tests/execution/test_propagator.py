@@ -15,7 +15,7 @@ from tests.tiers import Ops, constant, feed, graph, op
 
 @pytest.fixture(autouse=True)
 def slow(ops: Ops) -> None:
-    """An op that is an item of its own and ends when a test says so."""
+    """An op that is an item of its own and ends when a test ends it."""
     ops.add("Slow(x:T) -> (y:T) [T:type] {stateful}", lambda step, x: x, asynchronous=True)
 
 

@@ -92,7 +92,7 @@ FORMULAS: Sequence[Any] = (
 
 
 def computed(block: Block, values: list[int]) -> list[int]:
-    """What a program does, in Python."""
+    """A program in Python."""
     values = list(values)
     for statement in block:
         if isinstance(statement, Assign):
@@ -110,7 +110,7 @@ def computed(block: Block, values: list[int]) -> list[int]:
 
 
 def built(block: Block, values: list[Any]) -> list[Any]:
-    """What a program does, as a graph."""
+    """A program as a graph."""
     values = list(values)
     for statement in block:
         if isinstance(statement, Assign):

@@ -362,7 +362,7 @@ class TwoSides:
             self.on_wire.pop(which % len(self.on_wire))()
 
     def look(self, _: int) -> None:
-        """What has not come for long is asked for."""
+        """A value that is missing for long is requested."""
         for awaited in self.receiver.awaited():
             self.receiver.announced(awaited)
 

@@ -298,7 +298,7 @@ KEYS = st.sampled_from("abc")
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """The table beside the plainest model of it: all values and all receivers of a key in order of arrival."""
+    """The table compared with a minimal model: all values and all receivers of a key in order of arrival."""
 
     @initialize()
     def start(self) -> None:

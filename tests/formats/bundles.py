@@ -54,7 +54,7 @@ def damage(path: str, change: Callable[[bytearray], None]) -> None:
 
 
 def rewrite_index(prefix: str, change: Callable[[dict[bytes, Any]], object]) -> None:
-    """Change entries, with a good checksum over what they say."""
+    """Change entries, and recompute the checksums."""
     entries: dict[bytes, Any] = read_table(f"{prefix}.index")
     change(entries)
     write_table(f"{prefix}.index", entries)
@@ -67,7 +67,7 @@ def read_table(path: str) -> dict[bytes, bytes]:
 
 
 def write_table(path: str, entries: Mapping[bytes, bytes]) -> None:
-    """Write a table file anew, with checksums over its entries."""
+    """Rewrite a table file, with checksums over its entries."""
     with OutputFile(path) as target:
         writer = TableWriter(target)
         for key in sorted(entries):

@@ -31,7 +31,7 @@ INDEX = (
     + "00" * 36
     + "57fb808b247547db"
 )
-"""What TensorFlow writes for `GOLDEN`."""
+"""TensorFlow's index of `GOLDEN`."""
 STORABLE = [
     each for each in map(dt.as_dtype, range(1, 24)) if each not in (dt.resource, dt.variant, dt.string)
 ]
@@ -314,7 +314,7 @@ def test_bundles_that_are_missing_are_left_out_if_that_is_allowed(tmp_path):
     assert load(str(tmp_path / "all"), "a", dt.float32).tolist() == [1, 2]
 
 
-# Saving that does not come to its end
+# Interrupted saves
 
 
 def test_an_error_leaves_the_former_bundle_and_nothing_else(tmp_path):

@@ -21,7 +21,7 @@ GOLDEN = (
     "400000404000008040000000000100000000597062e9000000000100000000c0f2a1b000010201007f0000000001000000007be324d284"
     "010891010e" + "00" * 34 + "57fb808b247547db"
 )
-"""What TensorFlow writes for `w`, float32 [[1, 2], [3, 4]], and `s`, int32 [1, 2, 3]."""
+"""TensorFlow's file for `w`, float32 [[1, 2], [3, 4]], and `s`, int32 [1, 2, 3]."""
 STORABLE = (
     *("float16", "float32", "float64", "complex64", "complex128", "bool"),
     *("int8", "int16", "int32", "int64", "uint8", "qint8", "quint8", "qint32"),
@@ -125,7 +125,7 @@ def test_a_file_that_was_cut_anywhere_is_told(tmp_path):
 
 
 def rewrite(path: str, key: bytes, change: Any) -> None:
-    """Change what a table says, with a good checksum over it."""
+    """Change the content of a table, and recompute its checksum."""
     entries = read_table(path)
     saved = SavedTensorSlices.FromString(entries[key])
     change(saved)

@@ -65,7 +65,7 @@ def numeric_arrays(draw: st.DrawFn) -> np.ndarray:
 def test_a_numeric_array_survives_bit_for_bit(array):
     proto = TensorProto.FromString(encode_tensor(array).SerializeToString())
 
-    # A signalling NaN that passes through a Python float comes back quiet, so NaNs are compared as such.
+    # A signalling NaN becomes quiet when it passes through a Python float, so NaNs are compared as such.
     decoded = decode_tensor(proto)
     if array.dtype.kind in "fc" and np.isnan(array).any():
         np.testing.assert_array_equal(decoded, array)
@@ -140,7 +140,7 @@ def test_a_decoded_array_is_the_callers_own():
     assert_same(decode_tensor(proto), np.array([1.0, 2.0], np.float32))
 
 
-# What TensorFlow 2.21 wrote for tf.make_tensor_proto(values, dtype, shape), deterministically serialised.
+# TensorFlow 2.21's bytes of tf.make_tensor_proto(values, dtype, shape), deterministically serialised.
 BY_TENSORFLOW = [
     (1, None, None, "080312003a0101"),
     (-1, None, None, "080312003a0affffffffffffffffff01"),

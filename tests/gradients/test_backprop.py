@@ -315,7 +315,7 @@ def test_the_graph_of_the_tensors_is_used_whatever_the_default_is(graph):
     assert not other.get_operations()
 
 
-# What is wrong
+# Errors
 
 
 def test_arguments_that_do_not_fit_are_refused(graph):

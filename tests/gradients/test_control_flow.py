@@ -110,7 +110,7 @@ async def test_a_variable_of_the_branch_not_taken_has_gradient_zero(graph: Any):
         assert (await session.run(gradient, {pred: False})).tolist() == [0.0, 0.0]
 
 
-# What is added to a graph
+# Nodes added to a graph
 
 
 def test_a_loop_with_a_counter_gets_no_other(x: Any):
@@ -159,7 +159,7 @@ def test_the_structure_of_a_graph_is_told_from_its_edges(x: Any):
     assert places.behind(y).frame is places.root
 
 
-# What is refused
+# Errors
 
 
 def test_a_tensor_of_a_loop_has_no_gradient_outside(x: Any):

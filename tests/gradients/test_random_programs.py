@@ -19,7 +19,7 @@ STEPS = {
     "constant": lambda a, x: ax.ones_like(a),
     "rows": lambda a, x: 0.5 * a + ax.gather(x, [1, 1]),
 }
-"""What one step makes of a value and the source; no value grows much."""
+"""The result of one step for a value and the source; no value grows much."""
 
 PROGRAMS = st.recursive(
     st.sampled_from(sorted(STEPS)),
@@ -33,7 +33,7 @@ PROGRAMS = st.recursive(
 
 
 def build(program: Any, i: Any, a: Any, x: Any) -> Any:
-    """What a program makes of `a`; `i` is the iteration of the loop it stands in."""
+    """The result of a program for `a`; `i` is the iteration of the innermost loop."""
     if isinstance(program, str):
         return STEPS[program](a, x)
     kind, *parts = program

@@ -316,7 +316,7 @@ def test_a_shape_of_more_elements_than_can_be_counted_is_refused(sizes, graph):
 
 
 def test_a_shape_operand_of_too_many_elements_is_refused_before_it_is_read(graph):
-    """One number in the message stands for all of them."""
+    """One number in the message is repeated to fill all elements."""
     dims = splat("dims", INT32, 2**28)
     filled = node("filled", "Fill", ["dims", "a"], T=of_type(FLOAT))
 

@@ -150,7 +150,7 @@ def parts_of_different_lengths(tf: Any) -> Built:
 
 @graph
 def a_recurrent_network(tf: Any) -> Built:
-    """What dynamic_rnn does: rows in by one array, out by another, the state a loop variable."""
+    """The loop of dynamic_rnn: rows are read from one array and written to another, the state is a loop variable."""
     x, feeds = rows(tf, 4, 2, 3)
     kernel = tf.constant(values(5, 5, 2), name="kernel")
     inputs = tf.TensorArray(tf.float32, 4).unstack(x)

@@ -98,7 +98,7 @@ def built(tf: Any, make: Make, is_one_shot: bool) -> Pipeline:
 
 
 def elements_there(tf: Any, pipeline: Pipeline) -> list[Any]:
-    """What steps come to in TensorFlow: values, or the names of the classes of errors."""
+    """The results of steps in TensorFlow: values, or the names of the classes of errors."""
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(pipeline.graph_def, name="")
     found: list[Any] = []

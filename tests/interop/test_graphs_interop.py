@@ -39,7 +39,7 @@ def test_what_is_imported_is_exported_as_it_was(recorded):
 
 
 def plain_nodes(graph_def: GraphDef) -> dict[str, NodeDef]:
-    """Nodes by name; constants in one form, and without what TensorFlow 2 notes beside the node itself."""
+    """Nodes by name; constants in one form, and without TensorFlow 2's additional attributes."""
     nodes = {}
     for held in graph_def.node:
         node = NodeDef(name=held.name, op=held.op, input=held.input, device=held.device, attr=held.attr)

@@ -13,7 +13,7 @@ from tests.interop.train.engines import first_control_flow, kind_of_variables
 
 pytestmark = [pytest.mark.interop, pytest.mark.parametrize("jit", ["off", "eager"])]
 Program = Callable[[Any, Any], list[Any]]
-"""Builds with the module `tensorflow.compat.v1` and a variable, which is 1.0 at first; gives the fetches."""
+"""Builds with the module `tensorflow.compat.v1` and a variable of initial value 1.0; returns the fetches."""
 PROGRAMS: list[Program] = []
 
 
@@ -23,7 +23,7 @@ def program(build: Program) -> Program:
 
 
 def raised(tf: Any, v: Any) -> Any:
-    """A scope behind an addition of 1."""
+    """A scope with control dependencies on an addition of 1."""
     return tf.control_dependencies([tf.assign_add(v, 1.0)])
 
 

@@ -156,7 +156,7 @@ def plain(default: Any) -> Any:
 
 
 def fields_of(owner: type) -> set[str]:
-    """What instances of a class and its bases have: declared in their bodies, or assigned to `self`."""
+    """The fields of instances of a class and its bases: declared in their bodies, or assigned to `self`."""
     found: set[str] = set()
     for each in owner.__mro__[:-1]:
         if not each.__module__.startswith("aioexec"):
@@ -175,7 +175,7 @@ def is_field(owner: type, name: str) -> bool:
 
 
 def differences(name: str, theirs: Any, ours: Any) -> Iterator[str]:
-    """What differs between two things of one name, and between the public members of two classes."""
+    """The differences between two objects of one name, and between the public members of two classes."""
     if inspect.isclass(theirs):
         yield from of_constructors(name, theirs, ours)
         if inspect.isclass(ours):  # not a scope that is a function here
@@ -216,7 +216,7 @@ def of_members(name: str, theirs: type, ours: type) -> Iterator[str]:
 
 
 def has_signature(function: Any) -> bool:
-    """Whether Python knows the arguments of a function: not of those bound from C++."""
+    """Whether Python can inspect the signature of a function: not if it is bound from C++."""
     try:
         inspect.signature(function)
     except ValueError:

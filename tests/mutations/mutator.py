@@ -79,7 +79,7 @@ class _Finder(ast.NodeVisitor):
     def _replace(self, node: ast.expr, by: ast.expr) -> None:
         self._add(node, f"({ast.unparse(by)})")
 
-    # What is left alone
+    # Excluded code
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         if not any("Protocol" in ast.unparse(base) for base in node.bases):

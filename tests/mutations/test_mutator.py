@@ -13,7 +13,7 @@ from tests.mutations.trial import REPOSITORY, nearest
 
 
 def changed(body: str) -> list[str]:
-    """Every mutation of the body of a function, as the body it gives."""
+    """Every mutation of a function body, as the mutated body."""
     lines = "".join(f"    {line}\n" for line in dedent(body).strip().splitlines())
     source = f"def function(a, b):\n{lines}"
     texts = [each.apply(source).splitlines()[1:] for each in mutations(source)]

@@ -35,7 +35,7 @@ TESTS = (
     "tests/train",
     "tests/soak",
 )
-"""What tests the three packages, itself or by using them; the whole suite would take minutes for each survivor."""
+"""The tests of the three packages, direct or indirect; the whole suite would take minutes for each survivor."""
 
 TEST_SECONDS = 20
 TIMEOUT_FACTOR = 4  # times as long as the tests take unchanged
@@ -54,7 +54,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a mutant: the test that turned red, or what else killed it; None if nothing did."""
+    """The outcome of a mutant: the failing test, or another failure; None if it survived."""
 
     mutant: Mutant
     killed_by: str | None

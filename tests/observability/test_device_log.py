@@ -13,7 +13,7 @@ from aioexec.observability.device_log import add_listener, log_notice, log_to_li
 
 @pytest.fixture
 def heard() -> Iterator[list[str]]:
-    """What a listener hears; it listens until the test is over."""
+    """A listener's messages; it listens until the test is over."""
     messages: list[str] = []
     add_listener(messages.append)
     yield messages

@@ -101,7 +101,7 @@ def test_threads_lose_no_count(own: Metrics):
 
 
 def changes() -> Iterator[dict[str, int]]:
-    """What the process's plain counters went up by, each time."""
+    """The increments of the process's plain counters since the last call."""
     before = metrics.snapshot()
     while True:
         now = metrics.snapshot()

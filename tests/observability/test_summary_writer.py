@@ -261,7 +261,7 @@ async def test_assets_of_plugins_are_written_beside_the_events(tmp_path):
     assert (tmp_path / "plugins" / "palette" / "colours.txt").read_text() == "red"
 
 
-# What a run says of itself
+# Run metadata
 
 
 async def test_run_metadata_is_written_under_its_tag(tmp_path):

@@ -24,7 +24,7 @@ def channel_axis(data_format: str) -> int:
 
 
 def forward(data_format: str, is_training: bool, factor: float) -> Any:
-    """What the op computes, with the channel axis moved to the end."""
+    """The op's formula, with the channel axis moved to the end."""
 
     def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
         axis = channel_axis(data_format)

@@ -97,7 +97,7 @@ class Windows:
         rows, columns = (axis.count for axis in self.axes(*image.shape[1:3]))
         return np.zeros((len(image), rows, columns, depth), image.dtype)
 
-    # What the ops compute
+    # Expected values
 
     def forward(self, image: Array, filters: Array) -> Array:
         image = self.last(image)

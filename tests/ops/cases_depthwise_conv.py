@@ -22,7 +22,7 @@ def numbers(*shape: int) -> Array:
 
 
 class Depthwise(Windows):
-    """What the three ops compute."""
+    """The formulas of the three ops."""
 
     def slide(self, image: Array, filters: Array) -> Array:
         image = self.last(image)

@@ -49,7 +49,7 @@ def inputs_of(op_type: str, kind: Any = np.int64, **changed: Any) -> list[Any]:
 
 
 def switch_of(op_type: str) -> str | None:
-    """The attribute, besides `use_locking`, that switches between two formulas."""
+    """The attribute other than `use_locking` that switches between two formulas."""
     kinds = {attr.name: attr.kind for attr in registry.lookup(op_type).definition.attrs}
     return next((name for name, kind in kinds.items() if kind == "bool" and name != "use_locking"), None)
 

@@ -37,7 +37,7 @@ TRUNCATED = [
 
 
 def drawn(op_type: str, shape: Any, *inputs: Any, dtype: str, expected: Any, **attrs: Any) -> Case:
-    """A case of an op whose attribute `dtype` says what is drawn; the dtype of the shape varies."""
+    """A case of an op whose attribute `dtype` is that of the result; the dtype of the shape varies."""
     vary = next(name for name in ("T", "Tshape", "S", "shape_dtype") if name in signature_attrs(op_type))
     return case(
         op_type,

@@ -31,7 +31,7 @@ VERBS: dict[str, Any] = {
 
 
 def at_coordinates(operation: Any) -> Any:
-    """What is left of a tensor, slice by slice in order."""
+    """A tensor after updates, slice by slice in order."""
 
     def expected(target: Array, indices: Array, updates: Array) -> Array:
         result = target.copy()

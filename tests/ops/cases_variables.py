@@ -24,7 +24,7 @@ def sample(dtype: str) -> Any:
 
 
 def scattered(operation: Any) -> Any:
-    """What a scatter leaves, row by row in order."""
+    """The result of a scatter, row by row in order."""
 
     def expected(ref: Array, indices: Array, updates: Array) -> Array:
         result = ref.copy()

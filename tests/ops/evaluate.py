@@ -79,7 +79,7 @@ def evaluate(fetches: Any, feeds: Mapping[Tensor, Any] | None = None) -> Any:
 
 
 def context_of(op: Operation, resources: ResourceManager | None = None) -> Any:
-    """What a kernel may know when it is bound to `op`."""
+    """The context for binding a kernel to `op`."""
     return SimpleNamespace(
         node_name=op.name,
         attrs=op.attrs,
@@ -97,7 +97,7 @@ def seen(op: Operation, k: int, value: Any) -> Any:
 
 
 def as_outputs(op: Operation, result: Any) -> list[Any]:
-    """What a kernel returned, one item an output, after checking number and dtype."""
+    """A kernel's result, one item per output, after checking number and dtype."""
     count = len(op.outputs)
     outputs = [] if count == 0 else [result] if count == 1 else list(result)
     assert len(outputs) == count, f"{op.type}: {len(outputs)} outputs, expected {count}"
@@ -112,7 +112,7 @@ def as_outputs(op: Operation, result: Any) -> list[Any]:
 
 
 def dense(values: Any, indices: Any, shape: Any) -> np.ndarray[Any, Any]:
-    """The tensor that indexed slices stand for."""
+    """The dense tensor for indexed slices."""
     result = np.zeros(tuple(shape), values.dtype)
     np.add.at(result, indices, values)
     return result

@@ -36,7 +36,7 @@ TOLERANCES = {
 """Allowed error of a floating-point result, relative and absolute; other dtypes are compared exactly."""
 
 WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
-"""What `expected` computes in, so that its own error does not count."""
+"""The dtype in which `expected` is computed, so that its own error does not count."""
 
 KINDS = {
     "f": ("float64", "float32", "float16", "bfloat16"),
@@ -45,7 +45,7 @@ KINDS = {
     "c": ("complex128", "complex64"),
     "O": ("string",),
 }
-"""The dtypes a value stands for in a table, by the kind NumPy gives it."""
+"""The dtypes of a value in a table, by the kind NumPy gives it."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,14 @@ def case(
 
 
 def variants(base: Case, *inputs: tuple[Any, ...], gradients: bool = False) -> list[Case]:
-    """The same op with other inputs; without the gradient check unless asked for."""
+    """The same op with other inputs; without the gradient check unless requested."""
     kept = base.gradients if gradients else ()
     return [base, *(replace(base, inputs=other, gradients=kept) for other in inputs)]
 
 
 @cache
 def tables() -> tuple[Case, ...]:
-    """Every case of every table beside this file."""
+    """Every case of every table in this folder."""
     found: list[Case] = []
     for path in sorted(Path(__file__).parent.glob("cases_*.py")):
         found.extend(importlib.import_module(f"tests.ops.{path.stem}").CASES)
@@ -155,7 +155,7 @@ class Setting:
     values: tuple[Any, ...]
 
     def fresh_values(self) -> list[Any]:
-        """The inputs of one run: variables are made anew, arrays are protected against writes."""
+        """The inputs of one run: new variables, read-only arrays."""
         return [variable(value) if isinstance(value, Ref) else protected(value) for value in self.values]
 
     def tolerance(self, dtype: np.dtype[Any]) -> float:
@@ -305,7 +305,7 @@ def strided(array: Array) -> Array:
     return view
 
 
-# What the tiers compute
+# Values on each tier
 
 
 def run_reference(setting: Setting, values: Sequence[Any]) -> list[Any]:
@@ -317,7 +317,7 @@ def run_reference(setting: Setting, values: Sequence[Any]) -> list[Any]:
 
 
 def expectation(setting: Setting, wanted: Any, count: int) -> list[Any] | None:
-    """What the table says the outputs are; None if it says nothing."""
+    """The outputs stated in the table; None if it states none."""
     if wanted is None:
         return None
     if callable(wanted):

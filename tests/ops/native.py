@@ -26,7 +26,7 @@ Kernel = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class NativeStatusError(Exception):
-    """A kernel returned a status other than 0; `error_class` is what the op's row says it means."""
+    """A kernel returned a status other than 0; `error_class` is its meaning in the op's row."""
 
     def __init__(self, op: Operation, status: int) -> None:
         assert op.row.native is not None
@@ -79,7 +79,7 @@ class Memory:
 
 
 def aligned(array: Array) -> Array:
-    """A C-ordered copy that begins on a cache line, with room behind it."""
+    """A C-ordered copy that begins on a cache line, with spare room after it."""
     copy = garbage(Spec(array.dtype, array.shape))
     copy[...] = array
     return copy
@@ -92,7 +92,7 @@ def garbage(spec: Spec) -> Array:
 
 
 def output_specs(op: Operation, inputs: Sequence[Array]) -> list[Spec]:
-    """What the shape rule says when input shapes and the content of the shape operands are known: everything."""
+    """The output of the shape rule when input shapes and the content of the shape operands are known."""
     operands = {k % len(inputs) for k in op.row.shape_operands} if inputs else set()
 
     def value(k: int) -> Array | None:

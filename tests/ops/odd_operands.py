@@ -57,7 +57,7 @@ def one(value: Any, dtype: Any = np.int32) -> Any:
 
 
 def variable(value: Any) -> Out:
-    """The handle of a resource variable, whose value is read behind the call."""
+    """The handle of a resource variable, whose value is read after the call."""
     return Out(Call("VarHandleOp", [], {"dtype": dtype_of(value), "shape": value.shape}, initial=value), 0)
 
 
@@ -233,7 +233,7 @@ odd(
     INVALID,
 )
 
-# What is checked first
+# The order of checks
 
 _NO_FILE = one(b"no such file", object)
 odd(

@@ -103,7 +103,7 @@ odd("shapes of 70 dimensions", "BroadcastArgs", [ints(), np.ones(70, np.int32)],
 odd("shapes with a dimension of -5", "BroadcastArgs", [ints(-5), ints(1)], ((1,),))
 odd("an empty dimension and another", "BroadcastArgs", [ints(0), ints(5)], INVALID)
 
-# What no memory holds
+# Impossible sizes
 
 _MANY = 2**31 - 1
 odd(

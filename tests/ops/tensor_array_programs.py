@@ -131,5 +131,5 @@ _READS: dict[str, Any] = {
 
 
 def outcome(values: list[Any]) -> tuple[Any, ...]:
-    """What a step gave, in a form that compares."""
+    """The results of a step, in a comparable form."""
     return tuple((np.shape(value), np.asarray(value).tolist()) for value in values)

@@ -25,7 +25,7 @@ def preds(graph):
 
 
 async def outcomes(graph: Any, preds: Any, fetch: Any) -> dict[tuple[bool, ...], Any]:
-    """What comes out for all values of the predicates: a number, or the message of the error."""
+    """The results for all values of the predicates: a number, or the message of the error."""
     found: dict[tuple[bool, ...], Any] = {}
     async with stepping(graph) as steps:
         for values in itertools.product([True, False], repeat=len(preds)):

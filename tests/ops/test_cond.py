@@ -26,7 +26,7 @@ def pred(graph):
 
 
 async def both(graph: Any, pred: Any, *fetches: Any) -> list[list[Any]]:
-    """What is fetched when the predicate holds, and when it does not."""
+    """The fetched values for a true and for a false predicate."""
     async with stepping(graph) as steps:
         return [
             [value.tolist() for value in await steps.run(fetches, {pred: each})] for each in (True, False)
@@ -44,7 +44,7 @@ def nodes(graph: Any) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-# What is built
+# Construction
 
 
 def test_a_conditional_is_made_of_the_nodes_tensorflow_makes(graph, pred):
@@ -136,7 +136,7 @@ def test_a_node_with_cleared_dependencies_is_outside_of_the_conditional(graph, p
     assert graph.is_fetchable(made[0])
 
 
-# What runs
+# Execution
 
 
 @pytest.mark.behaviour(69, 70)

@@ -61,7 +61,7 @@ def variable(value: Any = 0.0) -> Any:
 
 
 async def results(graph: Any, jit: str, *fetches: Any, feeds: Any = None) -> list[Any]:
-    """What each step fetches, in a session in which the variables are initialised."""
+    """The fetches of each step, in a session with initialised variables."""
     async with session_on(graph, jit) as session:
         await session.run(ax.global_variables_initializer())
         return [await session.run(each, feeds) for each in fetches]

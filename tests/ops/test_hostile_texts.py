@@ -51,7 +51,7 @@ async def test_numbers_are_read_as_c_reads_them(text, expected):
 
 
 async def test_a_message_that_stands_for_many_strings_is_refused():
-    """One listed element is repeated as often as the shape says."""
+    """The one listed element is repeated to fill the shape."""
     message = TensorProto(dtype=ax.string.as_datatype_enum, string_val=[b"a"])
     message.tensor_shape.dim.add(size=1 << 28)
 

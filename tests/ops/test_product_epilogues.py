@@ -37,7 +37,7 @@ def values(case: str) -> list[Array]:
 
 
 async def result(case: str, workers: int, rectifies: bool) -> tuple[Array, list[str]]:
-    """What comes out, and the kinds of the nodes that rows do."""
+    """The result, and the kinds of the nodes in rows."""
     arrays = values(case)
     _, _, kind, attrs, _ = CASES[case]
     config = ax.ConfigProto(intra_op_parallelism_threads=workers, use_per_session_threads=True)

@@ -64,7 +64,7 @@ async def run(*arguments: Any, **options: Any) -> Any:
         return await session.run(ax.py_func(*arguments, **options))
 
 
-# What goes in and out
+# Arguments and results
 
 
 @BOTH

@@ -387,7 +387,7 @@ async def test_a_queue_is_chosen_from_a_list_when_the_step_runs():
         assert await session.run(chosen.dequeue(), {index: 1}) == 1
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def made(is_resource: bool, name: str, dims: Any = SAVED.shape) -> Any:
 
 
 async def content(session: Any, variable: Any) -> Any:
-    """What is behind a variable: fetched by its handle, it is the thing itself."""
+    """The object behind a variable's handle: fetching the handle returns it."""
     return (await session.run(variable.handle)).buffer
 
 

@@ -159,7 +159,7 @@ async def test_two_values_of_one_tag_cannot_be_merged():
         await values_of(summary.merge([tensor, tensor]))
 
 
-# What they hold
+# Contents
 
 
 async def test_images_and_sounds_of_a_batch_are_numbered():

@@ -291,7 +291,7 @@ def test_custom_getters_are_called_from_the_inside_out(graph):
     assert asked == ["inner", "outer"]
 
 
-# What is wrong
+# Errors
 
 
 def test_shapes_of_new_variables_must_be_known(graph):

@@ -326,7 +326,7 @@ def test_sparse_reads_take_rows_alone(graph):
     assert initialized().run(rows).tolist() == [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize(

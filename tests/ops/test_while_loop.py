@@ -39,7 +39,7 @@ def nodes(graph: Any) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-# What is built
+# Construction
 
 
 def test_a_loop_is_made_of_the_nodes_tensorflow_makes(graph):
@@ -175,7 +175,7 @@ def test_what_is_inside_may_not_be_used_in_another_loop(graph):
         ax.while_loop(lambda i: i < 3, lambda i: i + inside[0], [0])
 
 
-# What runs
+# Execution
 
 
 @pytest.mark.behaviour(71, 72)

@@ -80,7 +80,7 @@ def placed(graph: Graph, devices: DeviceSet, **options: Any) -> dict[str, str]:
 
 
 def place_subgraph(subgraph: Subgraph, devices: DeviceSet) -> None:
-    """Place what one signature needs, whatever the rest of the graph asks for."""
+    """Place the nodes that one signature needs, regardless of the rest of the graph."""
     assert devices.client_device is not None
     operations = [node.op for node in subgraph.nodes if node.feed is None]
     fed = {node.feed for node in subgraph.feeds if node.feed is not None}

@@ -23,7 +23,7 @@ def convolution(x: Any, filters: Any, name: str = "conv") -> Any:
 
 
 def sources() -> tuple[dict[Any, Any], tuple[Any, Any, Any]]:
-    """What to feed, and images, filters and a bias."""
+    """Feeds, and images, filters and a bias."""
     x, filters, bias = feed(IMAGES.shape), feed(FILTERS.shape), feed(BIAS.shape)
     return {x: IMAGES, filters: FILTERS, bias: BIAS}, (x, filters, bias)
 

@@ -43,7 +43,7 @@ def called(f: str, *inputs: Any, name: str | None = None) -> Any:
 
 
 def inlined(*fetches: Any) -> Subgraph:
-    """What is planned for some fetches, checked."""
+    """The checked subgraph for some fetches."""
     found = pruned(fetches)
     inline_bodies(found, LOWERINGS)
     found.check_invariants()

@@ -190,7 +190,7 @@ class Program:
 
 
 def random_program(rng: random.Random) -> Program:
-    """Rows that read some earlier values and write one; some read with a heir, some stand behind a jump that is not taken."""
+    """Rows that read some earlier values and write one; some read with an heir, some follow a jump that is not taken."""
     inputs = [Buffer(64, slot=-1) for _ in range(2)]
     values, buffers = list(inputs), list(inputs)
     rows: list[Pending] = []
@@ -241,7 +241,7 @@ class Machine:
 
 
 def expected_reads(rows: Sequence[Pending]) -> dict[int, list[int]]:
-    """What each row, by position, reads in the program's order: the position of the row that wrote it last, -1 for inputs."""
+    """For each row, by position, the position of the last writer of each value it reads in program order, -1 for inputs."""
     last: dict[int, int] = {}
     found = {}
     for each in rows:

@@ -20,7 +20,7 @@ def rewritten(fetches: list[Any], feeds: list[Any] | None = None) -> Subgraph:
 
 
 def inputs_of(subgraph: Subgraph, name: str) -> tuple[list[str], list[str]]:
-    """What a node takes, and what it waits for."""
+    """The inputs and control inputs of a node."""
     (node,) = (node for node in subgraph.nodes if node.name == name)
     return [producer.name for producer, _ in node.inputs], [control.name for control in node.controls]
 

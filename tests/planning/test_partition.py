@@ -13,7 +13,7 @@ from tests.planning.partitioned import INCARNATIONS, A, B, C, cut, kinds, new_na
 from tests.planning.planned import by_name, names, pruned
 from tests.tiers import constant, feed, graph, op, reference, resource
 
-# What stays as it is
+# Unchanged nodes
 
 
 @pytest.mark.behaviour(93)
@@ -305,7 +305,7 @@ def test_what_means_something_on_its_own_device_only_may_not_cross(kind: str):
         cut({"update": B}, targets=[target])
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.behaviour(102)

@@ -429,7 +429,7 @@ _KINDS = [f"{name}{suffix}" for name in ("Relu", "Add") for suffix in ("", "CPU"
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Nodes in a row, each with inputs among those before it; some ask for a device."""
+    """Nodes in a row, each with inputs among earlier ones; some request a device."""
     with new_graph() as made:
         tensors = [op("FakeSource"), op("FakeInput")[0]]
         for kind in draw(st.lists(st.sampled_from(_KINDS), max_size=12)):

@@ -296,7 +296,7 @@ def test_an_identity_that_orders_or_snapshots_stays():
         assert dropped([], [x], [waited_for.op]) == ["waited_for"]
 
 
-# What is only waited for
+# Nodes with control edges only
 
 
 def test_what_is_only_waited_for_is_not_computed_and_its_inputs_are_waited_for():

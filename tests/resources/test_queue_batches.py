@@ -109,7 +109,7 @@ def test_many_are_chosen_as_they_would_be_one_by_one():
     assert taken == [alone.dequeue() for _ in range(MANY)]
 
 
-# In turns of the loop
+# Over several loop iterations
 
 
 @pytest.fixture(params=[fifo, shuffling])

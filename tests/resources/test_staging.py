@@ -18,7 +18,7 @@ def number(value: int) -> Any:
 
 
 def plain(outcome: Any) -> Any:
-    """What a verb gave, as Python values."""
+    """The result of a method, as Python values."""
     if isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], tuple):
         return outcome[0], [int(value) for value in outcome[1]]
     return [int(value) for value in outcome]

@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The value that the body says."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
@@ -57,7 +57,7 @@ class MemoryConnection(asyncio.Transport):
             idle = idle + 1 if _is_idle(self._protocol) else 0
         return parsed(bytes(self.written))
 
-    # What the server calls
+    # Called by the server
 
     def write(self, data: Any) -> None:
         self.written += data

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.network
 
 with ax.Graph().as_default():
     X = ax.placeholder(ax.float32, [None, 2], name="x")
-    Y = ax.placeholder(ax.float32, [None], name="y")  # stands for an output: the fake session computes it
+    Y = ax.placeholder(ax.float32, [None], name="y")  # represents an output: the fake session computes it
     COMPLEX = ax.placeholder(ax.complex64, [None], name="complex")
     SCALAR = ax.placeholder(ax.float32, [], name="scalar")
 

@@ -14,7 +14,7 @@ from aioexec.sessions.options import SessionOptions
 
 
 def new_direct(config: Any = None, graph: Graph | None = None) -> DirectSession:
-    """A direct session; with NumPy's kernels, unless the config says otherwise."""
+    """A direct session; with NumPy kernels by default."""
     config = ConfigProto() if config is None else config
     config.aioexec.jit = config.aioexec.jit or "off"
     session = factory.new_session(SessionOptions.from_config("", config))

@@ -23,7 +23,7 @@ _DEEPEST = 2  # conditionals and loops inside each other
 
 
 def _wrapped(value: int) -> int:
-    """What 32 bits keep."""
+    """A value wrapped to 32 bits."""
     return (value + 2**31) % 2**32 - 2**31
 
 

@@ -29,7 +29,7 @@ SIZE = 100_000
 
 
 class Gate:
-    """An op `TestGate` whose kernel says that it was entered and waits until it is let through."""
+    """An op `TestGate` whose kernel signals its entry and waits until it is released."""
 
     def __init__(self, ops: Ops) -> None:
         self.loop = asyncio.get_running_loop()

@@ -21,7 +21,7 @@ from tests.tiers import Ops, constant, feed, graph, op, read, resource
 
 
 class LaggingDevice(Device):
-    """A device that takes what it is given and says later when it is done; it keeps the subgraphs it was to run."""
+    """A device that accepts work and reports its end later; it records the subgraphs it ran."""
 
     runs_cpu_kernels = True
 
@@ -48,7 +48,7 @@ class LaggingDeviceFactory(DeviceFactory):
 
 @pytest.fixture
 def lagging_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions made meanwhile have a device that lags behind."""
+    """Sessions made in the block have a device that reports late."""
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     DeviceFactory.register("LAGGING", LaggingDeviceFactory(), 10)
 

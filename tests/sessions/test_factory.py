@@ -17,7 +17,7 @@ from aioexec.sessions.runtime import SessionRuntime
 
 
 class PrefixFactory(SessionFactory):
-    """Accepts targets with one prefix; knows which containers it was to reset."""
+    """Accepts targets with one prefix; records the containers it was asked to reset."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix

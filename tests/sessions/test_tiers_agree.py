@@ -18,7 +18,7 @@ CHOICES = [
 
 
 class Model:
-    """Builds a graph step by step, and computes beside it what each value must be."""
+    """Builds a graph step by step, and computes the expected values."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
@@ -107,7 +107,7 @@ class Model:
         self.extra.append((op("Identity", op("TestText", a)), np.array(repr(x.tolist()).encode(), object)))
 
     def do_where(self) -> None:
-        """A shape that depends on data, and rows behind it."""
+        """A data-dependent shape, and consumers of it."""
         a, x = self.pick()
         if x.ndim:
             found = op("TestPositive", a)

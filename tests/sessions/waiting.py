@@ -36,7 +36,7 @@ class Waiting:
         return x
 
     async def until_entered(self, count: int) -> None:
-        """Wait until so many steps have come to the op."""
+        """Wait until so many steps have reached the op."""
         while self.entered < count:
             self._arrival.clear()
             await self._arrival.wait()

@@ -22,7 +22,7 @@ from aioexec.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
 CANCELLED = object()
-"""What came of a run that its client cancelled."""
+"""The outcome of a run that its client cancelled."""
 
 INPUTS = 8
 LAYERS = [(784, 512), (512, 512), (512, 10)]
@@ -32,7 +32,7 @@ client_number: contextvars.ContextVar[int] = contextvars.ContextVar("client_numb
 
 
 class Client(Protocol):
-    """What a kind requires of the client that it runs for."""
+    """The interface of a client for a kind."""
 
     session: Any
     random: Random
@@ -43,7 +43,7 @@ class Client(Protocol):
         ...
 
     def begin(self, run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begin a run, which may be cancelled at a random point, beside others."""
+        """Begin a concurrent run, which may be cancelled at a random point."""
         ...
 
     async def outcome(self, task: asyncio.Task[Any]) -> Any:
@@ -232,7 +232,7 @@ class PartialRun:
             assert close_to(value, expected)
 
     async def _again(self, client: Client, handle: str, fetch: Any, feeds: Any) -> Any:
-        """A call that was cancelled before it has fed anything leaves its run as it was; else it has ended it."""
+        """A call that was cancelled before it has fed anything leaves its run unchanged; otherwise it has ended it."""
         try:
             return await client.session.partial_run(handle, fetch, feeds)
         except InvalidArgumentError as error:

@@ -101,7 +101,7 @@ async def _predict(chance: Random, url: str) -> None:
 
 
 async def memory_cluster(chance: Random) -> None:
-    """A cluster in this loop, one of whose workers dies and comes back."""
+    """A cluster in this loop, one of whose workers is killed and restarted."""
     async with InMemoryCluster({"ps": 1, "worker": 2}) as cluster:
         target = cluster.target("worker", 0)
         await _steps_over(target, ["/job:ps/task:0", "/job:worker/task:1"], chance)

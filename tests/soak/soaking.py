@@ -34,7 +34,7 @@ from tests.soak.kinds import (
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(2)]
 OF_ONE_STEP = (Step, PartialStep, ProgramRun, Activation, IntraProcessRendezvous, Attempt)
-"""What lives no longer than a step."""
+"""Classes whose instances live no longer than a step."""
 
 MOST_PASSES = 64  # of the loop, before a run is cancelled
 _TOGETHER = 10  # clients that come in one pass of the loop

@@ -29,7 +29,7 @@ async def cluster() -> Any:
 
 
 def doubled_elsewhere(task: str = "/job:worker/task:1") -> tuple[tf.Tensor, tf.Tensor]:
-    """What is fed, and the double of it, computed on a task, plus one."""
+    """A feed, and its double, computed on a task, plus one."""
     x = tf.placeholder(tf.float32, name="x")
     with tf.device(task):
         doubled = x * 2.0

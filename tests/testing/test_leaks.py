@@ -107,7 +107,7 @@ async def test_a_cancelled_task_gets_time_to_finish():
 
 @pytest.mark.both_loops
 class Compiled(Coroutine):
-    """A coroutine that no Python code is behind, as those of libraries written in C or Cython."""
+    """A coroutine without Python code, like those of libraries written in C or Cython."""
 
     def __init__(self, waited):
         self._steps = waited.__await__()

@@ -177,7 +177,7 @@ SINGULAR = {
     "closing is preempted": Sequence("X:1 Aborted", f"{OPEN} {FOUR} {DONE}"),
     "the step is at the end of input": Sequence("R:2 OutOfRange", f"{OPEN} {STEP} b1 b2 R {DONE}"),
 }
-"""What happens to a session that does not recover."""
+"""Events of a session that does not recover."""
 
 
 def settled(sequence: Sequence, calls: str) -> str:

@@ -213,7 +213,7 @@ async def test_sparse_tensors_are_left_out(many):
     assert lists([each.values for each in await drained(batch)]) == expected
 
 
-# What is refused
+# Errors
 
 
 def both(first: Any, second: Any, **options: Any) -> Any:

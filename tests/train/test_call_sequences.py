@@ -28,7 +28,7 @@ ERRORS: dict[str, type[Exception]] = {
 
 
 class Script:
-    """What was called, and what happens in calls."""
+    """Records calls, and injects events into them."""
 
     def __init__(self, events: dict[str, list[str]]) -> None:
         self.events = events

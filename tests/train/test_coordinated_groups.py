@@ -18,7 +18,7 @@ KINDS = ("listens", "ends", "fails", "stays")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a group does: members of a kind, each at a time of its own; when a stop is requested from outside; the grace."""
+    """The events of a group: members of a kind, each ending at a given time; an external stop request; the grace period."""
 
     members: tuple[tuple[str, int], ...]
     asked_at: int

@@ -12,7 +12,7 @@ from aioexec.train import GreedyLoadBalancingStrategy, byte_size_load_fn, replic
 
 
 def devices(setter: Any, asked: list[str]) -> list[str]:
-    """Where variables go that ask for these devices, and then a node."""
+    """The devices of variables that request these devices, and of a node."""
     with ax.Graph().as_default(), ax.device(setter):
         made = []
         for device in asked:

@@ -13,7 +13,7 @@ from aioexec.train.checkpoints.freezing import convert_variables_to_constants, r
 
 
 def model(use_resource: bool) -> None:
-    """Reads, gathers, asks for the shape, and reads in a loop."""
+    """Reads, gathers, a shape op, and a read in a loop."""
     x = aioexec.placeholder(aioexec.float32, [2], name="x")
     table = aioexec.get_variable(
         "table", initializer=np.arange(6, dtype=np.float32).reshape(3, 2), use_resource=use_resource

@@ -22,7 +22,7 @@ def graph() -> Iterator[ax.Graph]:
 
 @asynccontextmanager
 async def running(to_the_end: bool = False) -> AsyncIterator[ax.Session]:
-    """A session whose runners run, or have come to the end of their input."""
+    """A session whose runners run, or have reached the end of their input."""
     async with ax.Session() as session:
         await session.run([ax.global_variables_initializer(), ax.local_variables_initializer()])
         coord = ax.train.Coordinator()

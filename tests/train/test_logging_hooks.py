@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("virtual_clock")
 
 @pytest.fixture
 def lines(caplog):
-    """What the hooks have logged, each line on its own."""
+    """The lines logged by hooks."""
 
     def logged() -> list[str]:
         return [

@@ -171,7 +171,7 @@ async def test_the_session_within_a_singular_one_may_be_used(counter):
     assert hook.seen == []
 
 
-# What hooks add to a step
+# Requests of hooks
 
 
 async def test_hooks_get_what_they_asked_for_in_its_structure(graph):

@@ -330,7 +330,7 @@ def test_learning_rates_decay(graph):
     }
 
 
-# What is wrong
+# Errors
 
 
 def test_what_cannot_be_optimized_is_refused(graph):

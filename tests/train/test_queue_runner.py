@@ -40,7 +40,7 @@ def numbers(capacity: int = 10, name: str = "numbers") -> ax.FIFOQueue:
 
 
 def limited(queue: ax.FIFOQueue, count: int, value: int = 7) -> Any:
-    """An enqueue that comes to its end after so many runs."""
+    """An enqueue that ends after so many runs."""
     return queue.enqueue(limit_epochs(ax.constant(value), count))
 
 
@@ -54,7 +54,7 @@ async def initialized(session: ax.Session) -> None:
 
 
 async def drained(session: ax.Session, dequeue: Any) -> list[int]:
-    """What the queue gives until its end."""
+    """The elements of the queue until its end."""
     values = []
     while True:
         try:

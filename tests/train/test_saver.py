@@ -156,7 +156,7 @@ async def test_values_of_another_shape_are_restored_if_reshaped(tmp_path: Path) 
         assert (await session.run(variable)).tolist() == [4] * 6
 
 
-# What cannot be
+# Errors
 
 
 def test_there_must_be_something_to_save() -> None:

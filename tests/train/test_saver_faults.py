@@ -45,7 +45,7 @@ def nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Faults:
-    """Lets one call that touches the disk fail: the `fail_at`-th, or each one that `refuses` says."""
+    """Makes one system call on files fail: the `fail_at`-th, or each one for which `refuses` is true."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -391,7 +391,7 @@ async def test_saves_of_one_saver_at_once_are_all_listed(tmp_path: Path) -> None
     assert list(state.all_model_checkpoint_paths) == paths
 
 
-# What the dead have left, and what the living are at
+# Leftovers of dead processes, and running saves
 
 
 @pytest.fixture

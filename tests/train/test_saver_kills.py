@@ -36,7 +36,7 @@ def born() -> Iterator[Nursery]:
 
 
 async def check_after(death: Lived, folder: Path, lived: Model, disturbed: int) -> None:
-    """What must hold after a kill in a save of step `disturbed` or a later one."""
+    """Check the folder after a kill in a save of step `disturbed` or a later one."""
     async with lived.session() as session:
         latest = await off_loop(latest_checkpoint, folder)
         assert latest is not None, "the checkpoint before is gone"

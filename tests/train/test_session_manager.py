@@ -23,7 +23,7 @@ def graph():
 
 @pytest.fixture
 def order(graph):
-    """Makes operations that say when they are run."""
+    """Makes operations that record when they are run."""
     return Order()
 
 
@@ -295,7 +295,7 @@ async def test_a_model_is_waited_for_so_long(graph, virtual_clock):
     assert virtual_clock.time() == 90
 
 
-# What is left behind
+# Leaks
 
 
 class Sessions:

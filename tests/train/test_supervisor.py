@@ -48,7 +48,7 @@ def names(folder: str) -> set[str]:
     return {name for name in os.listdir(folder) if not name.startswith("events")}
 
 
-# What is made
+# Construction
 
 
 def test_what_is_not_given_is_made_collected_and_the_graph_is_read_only(model):

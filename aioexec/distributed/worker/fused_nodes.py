@@ -63,10 +63,10 @@ def expanded(graph_def: GraphDef) -> GraphDef:
     result = GraphDef(versions=graph_def.versions, library=graph_def.library)
     for node in graph_def.node:
         if node.op in _MAIN:
-            result.node.extend(_taken_apart(node, [_MAIN[node.op], *_following(node)]))
+            result.node.extend(_split(node, [_MAIN[node.op], *_following(node)]))
         elif node.op == _CHAIN:
             parts = [_Part(name, 0, _UNARY) for name in _strings(node, "op_names")]
-            result.node.extend(_taken_apart(node, parts))
+            result.node.extend(_split(node, parts))
         else:
             result.node.append(node)
     return result
@@ -84,7 +84,7 @@ def _following(node: NodeDef) -> Iterator[_Part]:
         yield _FOLLOWING.get(name) or _Part(name, 0, _UNARY)
 
 
-def _taken_apart(node: NodeDef, parts: Sequence[_Part]) -> Iterator[NodeDef]:
+def _split(node: NodeDef, parts: Sequence[_Part]) -> Iterator[NodeDef]:
     data = [name for name in node.input if not name.startswith("^")]
     controls = [name for name in node.input if name.startswith("^")]
     value = [data.pop(0)] if data and node.op == _CHAIN else []

@@ -193,7 +193,7 @@ class _Loop:
 
     def write(self) -> Outcome:
         make, call = functools.partial(self._inliner.make, call=self._call), self._call
-        firsts = [call.inputs[k] for k in self._variables] or [self._nothing()]
+        firsts = [call.inputs[k] for k in self._variables] or [self._dummy_variable()]
         enters = [self._enter(edge, is_constant=False) for edge in firsts]
         constants = {k: self._enter(call.inputs[k], is_constant=True) for k in self._constants}
         merges = [make("Merge", name="merge", inputs=[enter, enter]) for enter in enters]
@@ -228,7 +228,7 @@ class _Loop:
         effects = list(exits[:1]) if has_effects else []
         return Outcome([outputs[k] for k in range(len(outputs))], effects, lambda: list(exits))
 
-    def _nothing(self) -> Edge:
+    def _dummy_variable(self) -> Edge:
         attrs = {"value": np.array(False), "dtype": dtypes.bool}
         return self._inliner.make("Const", self._call, "nothing", (), self._call.controls, **attrs), 0
 

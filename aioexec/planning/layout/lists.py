@@ -322,7 +322,7 @@ class _Verb:
         result = self._result(element)
         kernel = read_kernel(_name(slab.dtype), self._index())
         operands = [(storage, 0), (flags, 0), self._operand(self.use.index), (result.buffer, 0)]
-        self._row(kernel, operands, (count, element.size, self._how(slab)))
+        self._row(kernel, operands, (count, element.size, self._read_flags(slab)))
         return result
 
     def _write(self, slab: Slab) -> None:
@@ -343,7 +343,9 @@ class _Verb:
         result = self._result(Spec(element.dtype, (count, *element.shape)))
         if count:
             operands = [(storage, 0), (flags, 0), (result.buffer, 0)]
-            self._row(read_all_kernel(_name(slab.dtype)), operands, (count, element.size, self._how(slab)))
+            self._row(
+                read_all_kernel(_name(slab.dtype)), operands, (count, element.size, self._read_flags(slab))
+            )
         return result
 
     def _determines_shape(self, slab: Slab) -> bool:
@@ -351,7 +353,7 @@ class _Verb:
         declared = self._declared_shape()
         return shapes.is_fully_defined(shapes.merge(declared, slab.dims) if slab.is_value else declared)
 
-    def _how(self, slab: Slab) -> int:
+    def _read_flags(self, slab: Slab) -> int:
         given = 0
         if self._determines_shape(slab):
             given = ZEROS if slab.is_value else ZEROS | SETS_SHAPE

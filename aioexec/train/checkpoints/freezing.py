@@ -127,7 +127,7 @@ class _Frozen:
             self._change_op(node, "Shape", T=dtype)
             node.attr["out_type"].type = out_type
         elif node.op == "ResourceGather":
-            self._become_gather(node, dtype)
+            self._convert_to_gather(node, dtype)
         elif self._takes_handle(node):
             raise UnimplementedError(
                 f"{node.op} {node.name!r} does with a variable what cannot be done with a constant"
@@ -151,7 +151,7 @@ class _Frozen:
         for name, dtype in types.items():
             node.attr[name].type = dtype
 
-    def _become_gather(self, node: NodeDef, dtype: int) -> None:
+    def _convert_to_gather(self, node: NodeDef, dtype: int) -> None:
         from aioexec.formats.protos import DataType
         from aioexec.formats.tensor_codec import make_tensor_proto
 

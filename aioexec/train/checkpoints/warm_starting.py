@@ -175,7 +175,7 @@ def _warm_start_var_with_vocab(
             num_col_oov_buckets=0 if by_rows else current_oov_buckets,
             initializer=initializer,
         )
-        _begin_as(part, make, [rows, width])
+        _set_initializer(part, make, [rows, width])
 
 
 def _matrices(var: Any) -> list[Any]:
@@ -190,7 +190,7 @@ def _matrices(var: Any) -> list[Any]:
     return parts
 
 
-def _begin_as(part: Variable, make: Initializer, shape: list[int | None]) -> None:
+def _set_initializer(part: Variable, make: Initializer, shape: list[int | None]) -> None:
     info = part.slice_info
     place = None if info is None else PartitionInfo(info.full_shape, info.var_offset)
     with part.graph.as_default(), part.graph.control_dependencies(None):

@@ -72,7 +72,7 @@ def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> An
         add_queue_runner(QueueRunner(queue, enqueues * num_threads))
         _summarize(queue, stage)
         dequeue = queue.dequeue_up_to if stage.allow_smaller_final_batch else queue.dequeue_many
-        return _as_given(tensors_list[0], restore(dequeue(stage.batch_size, name=scope), storage))
+        return _in_structure_of(tensors_list[0], restore(dequeue(stage.batch_size, name=scope), storage))
 
 
 # Examples
@@ -90,7 +90,7 @@ def _lists_of(tensors_list: Sequence[Any]) -> list[Sequence[Any]]:
     return [[each[key] for key in keys] for each in tensors_list]
 
 
-def _as_given(example: Any, batch: Any) -> Any:
+def _in_structure_of(example: Any, batch: Any) -> Any:
     if not isinstance(example, Mapping):
         return batch
     values = [batch] if len(example) == 1 else batch

@@ -31,7 +31,7 @@ def operands(text: str) -> tuple[tuple[str, str], ...]:
 
 
 class Compiled:
-    """A compiled kernel; calling it with an array for each operand gives its status."""
+    """A compiled kernel; a call with an array for each operand returns its status."""
 
     def __init__(self, kernel: ElementwiseKernel, processor: str = "", register: int | None = None) -> None:
         """`register`: see `templates.emit`; code for another processor suits all."""
@@ -63,7 +63,7 @@ def pack(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def guarded(count: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """An array of some elements, and the same memory with more behind them, all bytes 0xA5."""
+    """An array of some elements, and the same memory with more after them, all bytes 0xA5."""
     room = np.full((count + 80) * np.dtype(dtype).itemsize, 0xA5, np.uint8)
     return room.view(dtype)[:count], room[count * np.dtype(dtype).itemsize :]
 

@@ -19,7 +19,7 @@ NOTHING: frozenset[int] = frozenset()
 
 
 class FaultError(AssertionError):
-    """What a program did in this order is wrong."""
+    """A program's action in this interleaving is an error."""
 
 
 class Thread(NamedTuple):

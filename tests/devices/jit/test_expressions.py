@@ -266,7 +266,7 @@ def test_a_kernel_without_inputs_fills():
     assert (y == 3).all()
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_two_owners_share_the_places_of_the_queue(tasks, places: int, regions: i
     assert model.explore() > 500
 
 
-# What the exploration finds
+# Errors that the exploration must find
 
 CLAIM = (
     "%pair = cmpxchg ptr %waits.k, i64 0, i64 -1 seq_cst seq_cst\n  %mine = extractvalue { i64, i1 } %pair, 1"

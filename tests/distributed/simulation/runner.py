@@ -38,7 +38,7 @@ class BreachError(AssertionError):
 
 @dataclass
 class Story:
-    """What happened: `breach` is what should not have, "" for nothing."""
+    """The events of a simulation; `breach` is the violated rule, "" for none."""
 
     scenario: str
     seed: int

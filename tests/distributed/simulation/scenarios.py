@@ -19,7 +19,7 @@ from aioexec import errors
 from aioexec.testing import InMemoryCluster
 
 ALLOWED = (errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError)
-"""What a fault may make of a step."""
+"""The errors that a fault may cause in a step."""
 
 DEADLINE = 20.0
 """Seconds a step may take."""
@@ -45,7 +45,7 @@ class Scenario(abc.ABC):
             self.build()
 
     def config(self) -> Any:
-        """Of the sessions: creating one, and closing it, has a deadline too. What is compiled, and when, the clock decides."""
+        """The sessions' config: creation and close have a deadline too. `jit` is off: compilation depends on real time."""
         config = tf.ConfigProto(operation_timeout_in_ms=int(DEADLINE * 1000))
         config.aioexec.jit = "off"
         return config
@@ -68,9 +68,9 @@ class Scenario(abc.ABC):
 
 
 class RunScenario(Scenario):
-    """Values go from the master to one worker, to the other and back, and both give some to the client.
+    """Values are sent from the master to one worker, to the other and back, and both return some to the client.
 
-    A node of Python counts how often it was run for each attempt.
+    A Python node counts its runs for each attempt.
     """
 
     name = "run"

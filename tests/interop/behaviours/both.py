@@ -60,7 +60,7 @@ Program = Callable[[Engine], Awaitable[Any]]
 
 
 class Here:
-    """aioexec: `jit` says by which kernels."""
+    """aioexec: `jit` selects its kernels."""
 
     tf: Any = ax
     is_ours: bool = True
@@ -207,7 +207,7 @@ async def agreed(tf: Any, program: Program) -> Any:
 
 
 async def apart(tf: Any, program: Program) -> tuple[Any, Any]:
-    """Run a program with both engines; what it gives here and with TensorFlow."""
+    """Run a program with both engines; returns the results here and with TensorFlow."""
     theirs = await _result(There(tf), program)
     return await _result(Here(), program), theirs
 

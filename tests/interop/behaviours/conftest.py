@@ -21,11 +21,11 @@ def tf_of_1x(tf) -> Iterator[Any]:
 
 @pytest.fixture
 def agree(tf_of_1x) -> Callable[[Program], Awaitable[Any]]:
-    """Runs a program with both engines; gives their common result."""
+    """Runs a program with both engines; returns their common result."""
     return partial(agreed, tf_of_1x)
 
 
 @pytest.fixture
 def differ(tf_of_1x) -> Callable[[Program], Awaitable[tuple[Any, Any]]]:
-    """Runs a program whose result differs on purpose; gives ours and TensorFlow's."""
+    """Runs a program whose result differs on purpose; returns ours and TensorFlow's."""
     return partial(apart, tf_of_1x)

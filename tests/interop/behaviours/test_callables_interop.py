@@ -118,7 +118,7 @@ async def test_callables_that_the_runtime_refuses(agree):
 
 @pytest.mark.behaviour(19, 20)
 async def test_unknown_tensors_of_callables_have_the_classes_of_1x_here(differ):
-    """Later TensorFlow looks up the devices of feeds and fetches first, and says so in another class; we keep those of 1.x."""
+    """Later TensorFlow looks up the devices of feeds and fetches first, and raises another class; we keep those of 1.x."""
 
     async def program(engine):
         small_graph(engine.tf)

@@ -273,7 +273,7 @@ async def test_malformed_loops_are_refused(text, fragment, agree):
 
 @pytest.mark.behaviour(80)
 async def test_a_frame_with_two_parents_is_refused(differ):
-    """It is the graph that is wrong, as 1.x said; later TensorFlow calls it a bug of its own."""
+    """The graph is invalid, as in 1.x; later TensorFlow reports an internal error."""
     text = f"""
     node {{ name: "in_one" input: "x" {ENTER % "one"} }}
     node {{ name: "in_two" input: "x" {ENTER % "two"} }}

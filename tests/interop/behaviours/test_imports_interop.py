@@ -25,7 +25,7 @@ def names(engine):
 
 
 async def refused(engine, text, *fragments, **options):
-    """The error of an import, which leaves the graph as it was."""
+    """The error of an import, which leaves the graph unchanged."""
     before = names(engine)
     graph = engine.proto("GraphDef", text)
     error = await failure(partial(engine.tf.import_graph_def, graph, **{"name": "", **options}), *fragments)

@@ -93,7 +93,7 @@ async def test_data_and_control_go_from_one_node_to_another_device(agree):
 
 @pytest.mark.behaviour(101)
 async def test_transfers_carry_the_incarnation_of_the_sending_device(differ):
-    """TensorFlow's direct session says 1 of every device: they do not change while it lives; here they are the real ones."""
+    """TensorFlow's direct session uses 1 for every device, since they do not change during its life; here they are real."""
 
     async def program(engine):
         tf = engine.tf

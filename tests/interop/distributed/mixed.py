@@ -122,7 +122,7 @@ def engine(request, tf_of_1x, mixed_cluster) -> Engine:
 
 @pytest.fixture
 def agree_mixed(tf_of_1x, tf_pair, engine) -> Callable[..., Awaitable[Any]]:
-    """Runs a program in the mixed cluster and in TensorFlow's; gives their common result."""
+    """Runs a program in the mixed cluster and in TensorFlow's; returns their common result."""
     return partial(_agreed, ThereOnServer(tf_of_1x, tf_pair), engine)
 
 

@@ -48,7 +48,7 @@ NOT_ON_TENSORFLOW = {
 """Tests whose programs a server of TensorFlow's answers otherwise than its direct session."""
 
 PARTS_MET = "ValidateDevices called before initialization"
-"""What a server of TensorFlow's says to a part of a partial run that comes while the first one is still being set up."""
+"""The error of a TensorFlow server for a part of a partial run that arrives during the setup of the first one."""
 
 
 class HereOnServer(Here):
@@ -92,7 +92,7 @@ async def agreed_on_server(tf: Any, target: str, program: Program) -> Any:
 
 
 async def apart_on_server(tf: Any, target: str, program: Program) -> tuple[Any, Any]:
-    """Run a program with both; what it gives on the server, and with TensorFlow."""
+    """Run a program with both; returns the results on the server, and with TensorFlow."""
     theirs = await _result(There(tf), program)
     here = HereOnServer(target)
     await here.reset()  # what a program before this has left there
@@ -113,7 +113,7 @@ async def agreed_of_clients(tf: Any, tf_target: str, target: str, program: Progr
 
 
 async def of_program(engine: Engine, program: Program) -> Any:
-    """What a program gives in a graph of its own; it is run again if parts of a partial run met at TensorFlow's server."""
+    """The result of a program in a new graph; repeated if parts of a partial run met at TensorFlow's server."""
     failures = 0
     while True:
         with engine.tf.Graph().as_default():
@@ -173,17 +173,17 @@ async def target(request, monkeypatch, tf_target) -> AsyncIterator[str]:
 
 @pytest.fixture
 def agree(tf_of_1x, target) -> Callable[[Program], Awaitable[Any]]:
-    """Runs a program with both; gives their common result."""
+    """Runs a program with both; returns their common result."""
     return partial(agreed_on_server, tf_of_1x, target)
 
 
 @pytest.fixture
 def differ(tf_of_1x, target) -> Callable[[Program], Awaitable[tuple[Any, Any]]]:
-    """Runs a program whose result differs on purpose; gives ours and TensorFlow's."""
+    """Runs a program whose result differs on purpose; returns ours and TensorFlow's."""
     return partial(apart_on_server, tf_of_1x, target)
 
 
 @pytest.fixture
 def clients_agree(tf_of_1x, tf_target, target) -> Callable[[Program], Awaitable[Any]]:
-    """Runs a program with TensorFlow's client and server, and with our client; gives their common result."""
+    """Runs a program with TensorFlow's client and server, and with our client; returns their common result."""
     return partial(agreed_of_clients, tf_of_1x, tf_target, target)

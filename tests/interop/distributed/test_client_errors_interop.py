@@ -13,7 +13,7 @@ from tests.interop.behaviours.both import Failure, outcome
 pytestmark = pytest.mark.interop
 
 Case = Callable[[Any], Any]
-"""Builds a graph; gives what is fetched, or that and what is fed, or these and what is run before."""
+"""Builds a graph; returns the fetches, or these and the feeds, or these and the initializers."""
 
 
 def unknown(tf: Any, dtype: Any = None) -> Any:

@@ -57,7 +57,7 @@ def fetch(handle: str, name: str) -> RunStepRequest:
     return RunStepRequest(session_handle=handle, fetch=[name], store_errors_in_response_body=True)
 
 
-# What masters promise
+# Guarantees of masters
 
 
 @pytest.mark.behaviour(151)

@@ -69,7 +69,7 @@ async def test_training_comes_to_the_same_variables(clients_agree, optimizer, us
 
 
 class Restartable:
-    """A server that comes back at the same address, knowing nothing."""
+    """A server that is restarted at the same address, without its state."""
 
     def __init__(self, target: str, restart: Callable[[], Awaitable[None]]) -> None:
         self.target = target

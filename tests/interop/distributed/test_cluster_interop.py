@@ -34,7 +34,7 @@ NO_CLUSTERS: list[Any] = [
 
 
 def tried(call: Any, *arguments: Any) -> Any:
-    """What a call returns, or the builtin kind of what it raises."""
+    """The result of a call, or the builtin class of its exception."""
     try:
         return call(*arguments)
     except Exception as error:
@@ -42,7 +42,7 @@ def tried(call: Any, *arguments: Any) -> Any:
 
 
 def asked(cluster: Any) -> list[Any]:
-    """All that a cluster says."""
+    """The values of all accessors of a cluster."""
     jobs = [*cluster.jobs, "chief"]
     calls = [cluster.num_tasks, cluster.task_indices]
     said = [tried(call, job) for call in calls for job in jobs]

@@ -233,7 +233,7 @@ async def answer_nothing(request, call):
 
 @pytest.fixture
 async def our_master(pairs):
-    """A master that knows enough for a session of TensorFlow's: it adds one to what is fed, or fails."""
+    """A master that suffices for a session of TensorFlow's: it adds one to the feed, or fails."""
     failures: dict[str, Any] = {}
 
     async def create(request, call):

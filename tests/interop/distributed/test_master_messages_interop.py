@@ -152,7 +152,7 @@ CASES: dict[str, tuple[str, Callable[[Master], Any]]] = {
         lambda m: m.call("MakeCallable", options=protos.CallableOptions(feed=["qq:0"], fetch=["y:0"])),
     ),
 }
-"""What is said, the code, and how to have it said."""
+"""The message, the code, and a function that causes the error."""
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def _(tf: Any) -> Any:
 
 
 def tasks_named(tf: Any, target: str, build: Build, timeout_ms: int = 0) -> tuple[str, list[str]]:
-    """How a step fails for TensorFlow's client: the class, and what it says of tasks."""
+    """The failure of a step for TensorFlow's client: the class, and the tasks that its message names."""
     with tf.Graph().as_default():
         operation = build(tf)
         options = tf.RunOptions(timeout_in_ms=timeout_ms)

@@ -30,13 +30,13 @@ def our_target() -> Iterator[str]:
 
 @pytest.fixture
 def clients_agree(tf_of_1x, tf_target, our_target) -> Callable[[Program], Awaitable[Any]]:
-    """Runs a program of TensorFlow's client on a server of either kind; gives the common result."""
+    """Runs a program of TensorFlow's client on a server of either kind; returns the common result."""
     return partial(agreed_of_servers, tf_of_1x, tf_target, our_target)
 
 
 @pytest.fixture
 def on_both(tf, tf_target, our_target) -> Callable[[Callable[[str], Any]], tuple[Any, Any]]:
-    """Calls with the target of either server, in a fresh graph; what the call gives with ours, and with TensorFlow's."""
+    """Calls with the target of either server, in a new graph; returns the results with ours, and with TensorFlow's."""
 
     def call(program: Callable[[str], Any]) -> tuple[Any, Any]:
         results = []

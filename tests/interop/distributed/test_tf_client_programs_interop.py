@@ -70,5 +70,5 @@ def our_target() -> Iterator[str]:
 
 @pytest.fixture
 def agree(tf_of_1x, tf_target, our_target) -> Callable[[Program], Awaitable[Any]]:
-    """Runs a program of TensorFlow's client on a server of either kind; gives the common result."""
+    """Runs a program of TensorFlow's client on a server of either kind; returns the common result."""
     return partial(agreed_of_servers, tf_of_1x, tf_target, our_target)

@@ -120,7 +120,7 @@ async def our_servers(serve: Any) -> Cluster:
 
 
 class Model:
-    """What a worker trains: weights and scale, each on a parameter server of its own."""
+    """The model of a worker: weights and scale, each on a parameter server of its own."""
 
     def __init__(
         self, tf: Any, cluster: Cluster, index: int, replicas: int = 0, resource: bool = False

@@ -104,7 +104,7 @@ def change_op(chance: random.Random, mutant: GraphDef) -> None:
 
 
 def change_to_similar_op(chance: random.Random, mutant: GraphDef) -> None:
-    """An op that takes and gives what this one does, of the same dtypes where they are attributes; its others are plain."""
+    """An op with the same signature and dtypes; its other attributes are plain."""
     node = _node(chance, mutant)
     if not registry.is_registered(node.op):
         return
@@ -138,7 +138,7 @@ def _form(definition: OpDef) -> Hashable:
 
 @functools.cache
 def _alike() -> dict[Hashable, list[OpDef]]:
-    """All ops by what they take and give."""
+    """All ops by signature."""
     found: dict[Hashable, list[OpDef]] = {}
     for row in registry.registered():
         found.setdefault(_form(row.definition), []).append(row.definition)

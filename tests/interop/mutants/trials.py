@@ -100,7 +100,7 @@ async def _trial(source: Source, mutant: ax.GraphDef, chance: random.Random) -> 
 
 
 def _runs(source: Source, graph: ax.Graph, chance: random.Random) -> Iterator[tuple[Any, Any]]:
-    """What to run: what is run of the source, then any tensors, with any feeds."""
+    """The steps to run: those of the source, then random tensors with random feeds."""
     operations = {op.name: op for op in graph.get_operations()}
     tensors = {tensor.name: tensor for op in operations.values() for tensor in op.outputs}
     feeds = {name: value for name, value in source.feeds.items() if name in tensors}

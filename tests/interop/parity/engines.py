@@ -37,7 +37,7 @@ class Engine(Protocol):
 
 
 class Handles:
-    """Objects that stand for tensors left in a session; those tensors go when the objects do, so they are kept for a case."""
+    """Handles of tensors kept in a session; the tensors are deleted with them, so they are kept for a case."""
 
     def __init__(self) -> None:
         self._kept: list[Any] = []

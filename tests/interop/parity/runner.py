@@ -33,7 +33,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     verdict: Verdict
@@ -64,7 +64,7 @@ class Failure:
 
 @dataclass
 class Seen:
-    """What one engine made of a case."""
+    """The outcome of a case in one engine."""
 
     failure: Failure | None = None
     shapes: list[Any] = field(default_factory=list)

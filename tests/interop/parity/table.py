@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One of the tensors of a node; a node itself stands for its first."""
+    """One of the tensors of a node; a node itself represents its first."""
 
     node: Node
     index: int
@@ -73,7 +73,7 @@ class Output:
 
 @dataclass(eq=False)
 class Back:
-    """The back edge of a loop: stands for the first output of `node`, which is made later and settled then."""
+    """The back edge of a loop: represents the first output of `node`, which is made later."""
 
     node: Node | None = None
 

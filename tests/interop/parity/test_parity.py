@@ -22,7 +22,7 @@ CASES = 17_000
 
 @pytest.fixture(scope="module")
 def tallies(tf) -> dict[str, list[Tally]]:
-    """What was found so far, by family."""
+    """The counts so far, by family."""
     return {}
 
 

@@ -162,7 +162,7 @@ def by_op(families: Iterable[str]) -> Iterator[tuple[str, str, list[Case]]]:
 
 
 class Results:
-    """What was found, by family and op, and kept in a file if there is one."""
+    """The results, by family and op, stored in a file if there is one."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path

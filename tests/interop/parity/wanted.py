@@ -104,6 +104,6 @@ FEWER_CASES = {
 
 
 def wanted() -> set[str]:
-    """What must have a table; not the ops that only planning makes."""
+    """The ops that must have a table; not those that only planning makes."""
     known = {row.name for row in registry.registered() if not row.name.startswith("_")}
     return (set(NAMES.split()) | known) - INEXPRESSIBLE.keys() - COMPARED_ELSEWHERE.keys()

@@ -227,7 +227,7 @@ def definition_of(function: Function) -> bytes:
 
 
 def fetched(name: str, dtypes: list[DType]) -> list[str]:
-    """What to fetch of a node: the outputs that have values, or the operation if there are none."""
+    """The fetches for a node: the outputs with values, or the operation if there are none."""
     opaque = (dt.resource, dt.variant)
     tensors = [f"{name}:{k}" for k, dtype in enumerate(dtypes) if dtype.base_dtype not in opaque]
     return tensors or [name]

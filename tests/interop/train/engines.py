@@ -28,7 +28,7 @@ class Measured(Built):
 
 @dataclass
 class Outcome:
-    """What a program gave: a failure's class, or values, static shapes and the names in its collections."""
+    """The outcome of a program: a failure's class, or values, static shapes and the names in its collections."""
 
     failure: str = ""
     results: list[list[Any]] = field(default_factory=list)
@@ -129,7 +129,7 @@ def _kind(error: BaseException, op_error: type) -> str:
 
 
 def differences(theirs: Outcome, ours: Outcome, tolerance: float = 1.0) -> Iterator[str]:
-    """What is not as in TensorFlow."""
+    """The differences from TensorFlow."""
     if theirs.failure != ours.failure:
         yield f"failure {ours.failure or 'none'} instead of {theirs.failure or 'none'}"
     if theirs.failure or ours.failure:
@@ -157,7 +157,7 @@ def differences(theirs: Outcome, ours: Outcome, tolerance: float = 1.0) -> Itera
 
 
 def _is_as_precise(ours: Any, theirs: Any) -> bool:
-    """Whether a static shape is the expected one, or says what was left open."""
+    """Whether a static shape is the expected one, or more precise."""
     if theirs is None or ours is None:
         return theirs is None
     return len(ours) == len(theirs) and all(
@@ -178,7 +178,7 @@ def _largest(value: Any) -> float:
 
 
 def difference(got: Any, expected: Any, tolerance: float, scale: float) -> str:
-    """How a value differs; what is small beside `scale`, the largest of all runs, may be off by its rounding."""
+    """The difference of a value; small values may differ by the rounding of `scale`, the largest of all runs."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"

@@ -262,7 +262,7 @@ def _feeds(graph: Any, value: Any) -> dict[Any, Any]:
 
 
 def names_in_collections(graph: Any) -> dict[str, list[Any]]:
-    """What is in the collections of a graph, by its names."""
+    """The names of the items in a graph's collections."""
     return {
         key: [_name(item) for item in graph.get_collection(key)] for key in graph.get_all_collection_keys()
     }

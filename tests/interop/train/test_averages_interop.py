@@ -85,7 +85,7 @@ add("tensors with zero_debias", of_tensors(True))
 
 
 def twice(tf: Any) -> Measured:
-    """A second `apply` knows the averages there are; a second object makes its own."""
+    """A second `apply` uses the existing averages; a second object makes its own."""
     v, w = tf.get_variable("v", initializer=1.0), tf.get_variable("w", initializer=2.0)
     averages, others = (tf.train.ExponentialMovingAverage(0.5) for _ in range(2))
     assert averages.average(v) is None

@@ -86,7 +86,7 @@ async def test_both_readers_find_the_same(tf: Any, engine: str, form: int, tmp_p
     ours.close()
 
 
-# What variables begin as
+# Initial values
 
 Start = Callable[[Any, str, dict[str, str]], None]
 

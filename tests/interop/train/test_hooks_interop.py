@@ -87,7 +87,7 @@ def random_training(seed: int) -> Training:
 
 @dataclass
 class Outcome:
-    """What a training left behind."""
+    """The files and log of a training."""
 
     calls: list[str] = field(default_factory=list)
     final: list[Any] = field(default_factory=list)
@@ -300,7 +300,7 @@ def saved(tf: Any, folder: Path) -> str:
 
 
 def evaluation(tf: Any, ops: str | None) -> dict[str, Any]:
-    """What to run to evaluate the model, whose input has thirty elements."""
+    """The ops that evaluate the model, whose input has thirty elements."""
     weight = tf.Variable(0.0, name="weight")
     step = tf.train.get_or_create_global_step()
     total = tf.Variable(0, name="total", collections=[tf.GraphKeys.LOCAL_VARIABLES], trainable=False)

@@ -204,7 +204,7 @@ EXAMPLES: dict[str, Pipeline] = {
 
 
 def plain(value: Any) -> Any:
-    """What can be compared: arrays as lists, sparse values and batches as what they hold."""
+    """A comparable form: arrays as lists, sparse values and batches as their contents."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.interop
 
 
 class Script:
-    """What was called, and what happens in calls; as in `tests.train.test_call_sequences`, in threads."""
+    """Records calls, and injects events into them; as in `tests.train.test_call_sequences`, in threads."""
 
     def __init__(self, tf: Any, events: dict[str, list[str]]) -> None:
         self.events = events
@@ -58,7 +58,7 @@ class Script:
             self.coord.request_stop(error)
 
     def end_threads(self) -> None:
-        """End what TensorFlow leaves behind."""
+        """End the threads that TensorFlow leaves behind."""
         for coord, thread in self.threads:
             coord.request_stop()
             thread.join()

@@ -82,7 +82,7 @@ STRUCTURES: dict[str, Build] = {
 
 
 def nodes(lib: Any, build: Build) -> tuple[dict[str, Any], str]:
-    """What the nodes of a saver are, by name; the SaverDef as text."""
+    """The nodes of a saver, by name; the SaverDef as text."""
     with lib.Graph().as_default() as graph:
         saver = build(lib)
         found = {}
@@ -295,7 +295,7 @@ async def test_tables_are_restored_by_the_other(tf: Any, tmp_path: Path) -> None
 
 @pytest.fixture(params=("absolute", "relative", "here"))
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder, as a program may say it."""
+    """A folder, in a form that programs use."""
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
     where = {"absolute": os.fspath(tmp_path / "runs"), "relative": "runs", "here": "./runs"}

@@ -19,7 +19,7 @@ STEPS = 5
 
 
 def model(m: Any) -> tuple[Any, Any]:
-    """A training op, and the step that says how far it is."""
+    """A training op, and the step tensor."""
     m.set_random_seed(1)
     rows = m.train.input_producer(
         np.arange(12, dtype=np.float32).reshape(6, 2), shuffle=False, capacity=6
@@ -65,7 +65,7 @@ def files(folder: Path) -> set[str]:
 
 
 def events(folder: Path) -> list[Any]:
-    """What the first event file holds, and of which step."""
+    """The contents of the first event file, with their steps."""
     path = min(str(each) for each in folder.glob("events.*"))
     return [
         (event.WhichOneof("what"), event.step, event.session_log.status)

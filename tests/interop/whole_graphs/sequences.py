@@ -26,7 +26,7 @@ UNITS = 6
 
 
 class Cell:
-    """What `dynamic_rnn` takes for a cell; TensorFlow's own came with Keras 2."""
+    """A minimal cell for `dynamic_rnn`; TensorFlow's own is in Keras 2."""
 
     def __init__(self, tf: Any, name: str, units: int, seed: int) -> None:
         self.tf, self.name, self.units, self.seed = tf, name, units, seed

@@ -19,7 +19,7 @@ LEAST_NATIVE = {
 
 @pytest.fixture(scope="module")
 def recordings() -> dict[str, Recorded]:
-    """What TensorFlow has run, each program once."""
+    """TensorFlow's runs, each program once."""
     return {}
 
 

@@ -14,7 +14,7 @@ from tests.train.kills.model import model
 
 
 async def serve_checkpoint(folder: str, say: Callable[..., None]) -> None:
-    """Serve until the process is killed; say where, and which process it is."""
+    """Serve until the process is killed; print the address and the process id."""
     served = model("numbered")
     with served.graph.as_default():
         x = ax.placeholder(ax.float32, [None, 40], name="x")

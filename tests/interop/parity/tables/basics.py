@@ -106,7 +106,7 @@ def named(value: Any) -> str:
 
 
 def handed(value: Any) -> Case:
-    """What a step leaves is found by the next one."""
+    """A later step finds what an earlier one has stored."""
 
     def steps(handle: Node) -> Any:
         return [[handle], [node("GetSessionTensor", handle_of("op"), attrs={"dtype": named(value)})]]

@@ -265,7 +265,7 @@ def mutable_tables(
 
 
 def changing(version: str) -> list[Case]:
-    """What scalar tables take and refuse."""
+    """Cases of scalar tables, valid and invalid."""
     table = made_by(f"MutableHashTable{version}", "string", "int64")
     keys, values = keys_of("string", 3), np.array([5, 6, 7])
     insert = verb("LookupTableInsert", version, table, keys, values)
@@ -333,7 +333,7 @@ def exports(version: str) -> list[Case]:
 
 
 def vectors(version: str) -> list[Case]:
-    """What tables of vectors take and refuse."""
+    """Cases of tables of vectors, valid and invalid."""
     op_type = f"MutableHashTableOfTensors{version}"
     table = made_by(op_type, "string", "int64", value_shape=(2,))
     keys, values = keys_of("string", 2), np.array([[1, 2], [3, 4]])

@@ -228,7 +228,7 @@ def enqueues(version: str) -> list[Case]:
 def done(
     name: str, version: str, kind: Kind, queue: Node, components: Any, dtypes: Sequence[str], **attrs: Any
 ) -> Case:
-    """What an enqueue has brought is there."""
+    """The elements of an enqueue are in the queue."""
 
     def steps(enqueue: Node) -> Sequence[Sequence[Any]]:
         taken = verb("QueueDequeueUpTo", version, queue, const(9), **kind.types(dtypes))

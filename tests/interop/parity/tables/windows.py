@@ -186,7 +186,7 @@ def max_pools(rank: int) -> list[Case]:
 
 
 def maxima(x: Any, window: int, stride: int, padding: str) -> Any:
-    """What MaxPool gives: the table needs it as an input."""
+    """The output of MaxPool, which the table needs as an input."""
     rank = x.ndim
     out = out_shape(x.shape, [window] * (rank - 2), stride, padding)
     result = np.zeros((x.shape[0], *out, x.shape[-1]), x.dtype)
