@@ -166,7 +166,7 @@ class AlreadyExistsError(OpError):
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this."""
+    """The caller lacks the permission for the operation."""
 
     code = PERMISSION_DENIED
 

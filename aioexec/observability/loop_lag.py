@@ -44,7 +44,7 @@ class LoopLag:
 
 
 class LoopLagProbe:
-    """Measure the lag of the running loop inside `async with`.
+    """Measures the lag of the running loop; used with `async with`.
 
     async with LoopLagProbe() as probe:
         await work()

@@ -4,7 +4,7 @@ An edge between devices becomes a pair of nodes: a Send on the producer's device
 consumers there. A control edge is transferred as a constant that waits for the producer; its consumers wait for an Identity of
 the received value.
 
-Constants are duplicated, not sent. References and resource handles are valid on their own device only and may not cross, but
+Constants are duplicated, not sent. References and resource handles are valid on their own device only and must not cross, but
 the *value* of a reference may, and is read when it is sent. Fetches are transferred to the client device, where the feeds are.
 For loops that span devices see `control_flow.partition_loops`.
 """

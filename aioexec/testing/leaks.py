@@ -21,7 +21,7 @@ LASTING_THREADS = ("aioexec-process",)
 """Prefixes of the names of threads that live as long as the process."""
 
 LASTING_FILES = ("/dev/", "/proc/", "/sys/")
-"""Prefixes of files that libraries open once and keep, such as /dev/urandom."""
+"""Prefixes of files that libraries open once and keep open, such as /dev/urandom."""
 
 AnyTask = asyncio.Task[Any]
 

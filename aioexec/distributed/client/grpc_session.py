@@ -258,7 +258,7 @@ class GrpcSession(SessionRuntime):
             found = self._named[key] = NamedRequest(self._handle, self._graph, feeds, outputs, targets)
         return found
 
-    # Steps in parts
+    # Partial runs
 
     async def partial_run_setup(
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
@@ -293,7 +293,7 @@ class GrpcSession(SessionRuntime):
         by_name = dict(zip(tensors, outputs, strict=True))
         return [by_name.get(name) for name in output_names]
 
-    # Prepared steps
+    # Callables
 
     async def make_callable(self, options: Any) -> int:
         """Prepare the step that a CallableOptions proto describes.

@@ -38,7 +38,7 @@ class _Item:
     Attributes:
         group: the same rows as a fusion group, if they can be one kernel.
         reads, writes: the memories they read and write.
-        writes_variable, may_fail: two items with these properties may not cross each other.
+        writes_variable, may_fail: two items with these properties must not be reordered.
     """
 
     place: int

@@ -251,7 +251,7 @@ class SessionManager:
             )
 
     async def _try_run_local_init_op(self, sess: Session) -> str | None:
-        """Run local_init_op, if there is one and it may run; returns the reason if it may not."""
+        """Run local_init_op, if there is one and it may run; returns the reason if it must not."""
         if self._local_init_op is None:
             return None
         missing = await self._model_ready_for_local_init(sess)
