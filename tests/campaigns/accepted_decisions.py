@@ -118,7 +118,7 @@ DECIDED = (
         "Shared queue",
     ),
     Accepted(
-        "Conv2D Conv3D",
+        "Conv2D Conv3D DepthwiseConv2dNative",
         VALUES,
         INVALID,
         "a product with a filter without elements is zeros",
@@ -183,7 +183,6 @@ DECIDED = (
         VALUES,
         INVALID,
         "coordinates of no length mean the whole tensor, as in GatherNd, whose gradient this is",
-        "specified for empty output",
         only=lambda call: operands(call)[0].shape[-1:] == (0,) and 0 not in operands(call)[2],
     ),
     Accepted(
@@ -195,10 +194,11 @@ DECIDED = (
     ),
     Accepted(
         "ApplyFtrl ApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2 ResourceApplyFtrl ResourceApplyFtrlV2 "
+        "ApplyProximalAdagrad SparseApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyProximalAdagrad "
         "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2",
         INVALID,
         VALUES,
-        "a power that is greater than zero is refused; TensorFlow takes numbers below the normal ones for zero",
+        "a power above zero, or a strength below it, is refused; TensorFlow takes numbers below the normal ones for zero",
         only=has_denormals,
     ),
     Accepted(
@@ -287,7 +287,8 @@ DECIDED = (
         only=lambda call: call.attrs.get("out_type") is not None and call.attrs["out_type"].name == "variant",
     ),
     Accepted(
-        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu",
+        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu "
+        "ApplyProximalAdagrad SparseApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyProximalAdagrad",
         VALUES,
         ANY,
         "TensorFlow takes numbers below the normal ones for zero",

@@ -46,6 +46,7 @@ from tests.campaigns.call_properties import (
     has_outside_index,
     has_short_counter,
     has_strings_for_handle,
+    has_unlike_numbers,
     has_unlike_shapes,
     has_windows_along_batch,
     has_windows_along_channels,
@@ -308,6 +309,13 @@ ACCEPTED = (
         VALUES,
         "boxes that are not finite are refused, as for the op whose gradients these are",
         only=has_infinite_or_nan,
+    ),
+    Accepted(
+        "SparseConcat",
+        INVALID,
+        VALUES,
+        "as many indices as values are needed; TensorFlow does not compare the numbers of all",
+        only=has_unlike_numbers,
     ),
     Accepted(
         "Gather GatherV2",

@@ -93,6 +93,12 @@ def has_unlike_shapes(call: Call) -> bool:
     return len({value.shape for value in operands(call)}) > 1
 
 
+def has_unlike_numbers(call: Call) -> bool:
+    """Whether one of several sparse tensors, the first of the lists of operands, has other indices than values."""
+    pairs = zip(call.arguments[0], call.arguments[1], strict=False)
+    return any(one.value.shape[:1] != other.value.shape[:1] for one, other in pairs)
+
+
 def has_odd_windows(call: Call) -> bool:
     """Whether windows are both along batch or channels and not all positive."""
     given = windows(call)

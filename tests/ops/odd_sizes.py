@@ -400,15 +400,17 @@ for _columns, _boxes in ((0, 1), (2, 1), (2, 0)):
         )
 for _kind, _typed in (("RandomGamma", {}), ("RandomPoissonV2", {"dtype": dt.int32})):
     odd(f"one number of {_kind}", _kind, [np.zeros(0, np.int32), one(1.0, np.float32)], ((),), **_typed)
-for _count, _expected in ((5, ((5, 0),)), (2, INVALID), (0, INVALID)):
+for _count, _most, _expected in (
+    (5, 1, ((5, 0),)),
+    (2, 1, INVALID),
+    (0, 1, INVALID),
+    (5, -1, INVALID),
+    (1, -1, ((5, 0),)),
+):
     odd(
-        f"{_count} means of 5 rows without numbers",
+        f"{_count} means of 5 rows without numbers, up to {_most}",
         "ParameterizedTruncatedNormal",
-        [
-            ints(5, 0),
-            zeros(_count),
-            *(one(each, np.float32) for each in (0, 1, -1)),
-        ],  # parameters of no normal
+        [ints(5, 0), zeros(_count), *(one(each, np.float32) for each in (1, 0, _most))],
         _expected,
     )
 _TWO_BOXES = [np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]], np.float32), zeros(2), one(2)]

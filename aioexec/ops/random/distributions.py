@@ -110,6 +110,8 @@ def _truncated_kernel(context: KernelContext) -> Compute:
         _check_lengths(parameters, sizes[0])
         total = size_of(sizes)
         if total == 0:
+            if any(parameter.size != 1 for parameter in parameters):
+                _by_batch(parameters, sizes[0])  # which checks them
             return np.zeros(sizes, dtype)
         result = np.empty(total, dtype)  # allocated first: too large a request fails before drawing
         count, size = batches_of(sizes, all(parameter.size == 1 for parameter in parameters))
