@@ -437,6 +437,13 @@ odd(
     num_split=2,
 )
 odd("texts joined by one segment", "UnsortedSegmentJoin", [texts(b"a", b"b"), one(1), one(3)], INVALID)
+_SEQUENCE = longs([0, 0]), longs(1)
+odd(
+    "the distance of texts longer than counted",
+    "EditDistance",
+    [*_SEQUENCE, longs(2, 1), *_SEQUENCE, longs(2, 2**62)],
+    INVALID,
+)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

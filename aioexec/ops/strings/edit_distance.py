@@ -91,6 +91,8 @@ def _kernel(context: KernelContext) -> Compute:
         for shape in (parts[2], parts[5]):
             if min(shape) < 0:
                 raise InvalidArgumentError(f"dimensions must be >= 0, got {shape.tolist()}")
+            if prod(shape.tolist()) >= 2**63:
+                raise InvalidArgumentError(f"Shape {shape.tolist()} would have more than 2**63 - 1 elements")
         batch = np.maximum(parts[2], parts[5])[:-1].tolist()
         if prod(batch) > _LARGEST:
             raise InvalidArgumentError(f"a batch of shape {batch} is too large")
