@@ -242,7 +242,8 @@ def mutated_attr(random: Random, attr: AttrDef, value: Any) -> Any:
             return tuple(random.choice(attr.allowed) for _ in range(random.randrange(4)))
         return random.choice(attr.allowed)
     if kind.startswith("list("):
-        return _mutated_list(random, attr, tuple(value or ()), _ELEMENTS.get(kind[5:-1]))
+        items = tuple(value or ()) if isinstance(value, list | tuple | None) else (value,)
+        return _mutated_list(random, attr, items, _ELEMENTS.get(kind[5:-1]))
     if kind == "tensor":
         return mutated(random, value) if isinstance(value, np.ndarray) else value
     make = _ELEMENTS.get(kind)
