@@ -437,6 +437,23 @@ odd(
     num_split=2,
 )
 odd("texts joined by one segment", "UnsortedSegmentJoin", [texts(b"a", b"b"), one(1), one(3)], INVALID)
+for _kind in ("Restore", "RestoreSlice"):
+    _names = [np.array(each, object) for each in (b"absent", b"a", b"")]
+    odd(
+        f"{_kind} of shard -2 first",
+        _kind,
+        _names[: 2 if _kind == "Restore" else 3],
+        INVALID,
+        dt=dt.float32,
+        preferred_shard=-2,
+    )
+    odd(
+        f"{_kind} of a file that is not there",
+        _kind,
+        _names[: 2 if _kind == "Restore" else 3],
+        MISSING,
+        dt=dt.float32,
+    )
 _SEQUENCE = longs([0, 0]), longs(1)
 odd(
     "the distance of texts longer than counted",

@@ -258,6 +258,8 @@ def _restore_kernel(context: KernelContext) -> Compute:
 
 def _restore_table_kernel(context: KernelContext) -> Compute:
     (dtype,) = context.output_dtypes
+    if context.attrs["preferred_shard"] < -1:
+        raise InvalidArgumentError("Attribute 'preferred_shard' must be greater or equal to -1")
 
     def compute(step: StepContext, pattern: Array, name: Array, place: Array | None = None) -> Awaitable[Any]:
         path = as_path(pattern, "file_pattern")
