@@ -10,7 +10,8 @@ from tests.campaigns.error_classes import request_of
 from tests.campaigns.operand_calls import UNKNOWN
 from tests.campaigns.operand_runs import Builder
 from tests.campaigns.tensorflow_child import TensorFlowChild
-from tests.ops.odd_sizes import ACCEPTED_BY_ONEDNN, ODD
+from tests.ops.odd_pairs import ODD
+from tests.ops.odd_sizes import ACCEPTED_BY_ONEDNN
 from tests.ops.test_odd_operands import known_as
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]

@@ -11,7 +11,7 @@ from aioexec.errors import OpError
 from tests.campaigns.operand_calls import CONSTANT, KNOWN, UNKNOWN, Call, Leaf, copied
 from tests.campaigns.operand_runs import Builder, Built
 from tests.ops.odd_operands import INVALID, REFUSED_WHEN_KNOWN, Expected
-from tests.ops.odd_sizes import ODD
+from tests.ops.odd_pairs import ODD
 from tests.tiers import Tier, tier  # noqa: F401
 
 
