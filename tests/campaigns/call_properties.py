@@ -26,6 +26,11 @@ def has_empty_operand(call: Call) -> bool:
     return any(value.size == 0 for value in operands(call))
 
 
+def has_size(call: Call, size: int) -> bool:
+    """Whether a vector among the operands, of the sizes of a tensor, has this one."""
+    return any(value.dtype == np.int32 and size in value for value in operands(call))
+
+
 def has_denormals(call: Call) -> bool:
     """Whether a number is so small that TensorFlow's kernels take it for zero."""
     return any(
