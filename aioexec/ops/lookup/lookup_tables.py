@@ -15,23 +15,11 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
 from aioexec.ops.control_flow.dependencies import group
 from aioexec.ops.lookup import tables  # noqa: F401  (registers ops)
-from aioexec.ops.lookup.table_initializers import TableInitializerBase
+from aioexec.ops.lookup.table_initializers import KeysAndValues, TableInitializerBase
 
 
-class LookupInterface:
+class LookupInterface(KeysAndValues):
     """The interface of tables, which map keys of one dtype to values of another."""
-
-    def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
-        self._key_dtype = dt.as_dtype(key_dtype)
-        self._value_dtype = dt.as_dtype(value_dtype)
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
 
     @property
     def name(self) -> str:

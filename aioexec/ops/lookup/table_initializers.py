@@ -22,8 +22,8 @@ class TextFileIndex:
     LINE_NUMBER: Final = vocabulary_file.LINE_NUMBER
 
 
-class TableInitializerBase:
-    """The base of initialisers: the source of a table of these dtypes."""
+class KeysAndValues:
+    """The base of classes that map keys of one dtype to values of another."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype = dt.as_dtype(key_dtype)
@@ -36,6 +36,10 @@ class TableInitializerBase:
     @property
     def value_dtype(self) -> DType:
         return self._value_dtype
+
+
+class TableInitializerBase(KeysAndValues):
+    """The base of initialisers: the source of a table of these dtypes."""
 
     @property
     def shared_name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
 from aioexec.ops.array.gathering import gather
 from aioexec.ops.array.identity import identity
-from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.common.elementwise import named, op_scope, snake_case
 from aioexec.ops.sparse import (
     arithmetic,  # noqa: F401  (registers ops)
     rows,  # noqa: F401  (registers ops)
@@ -163,28 +163,24 @@ def _reduced(op_type: str, sp_input: Any, axis: Any, keepdims: bool | None) -> T
     return apply_op(op_type, indices, values, shape, axes, keep_dims=bool(keepdims))
 
 
-def sparse_reduce_sum(
-    sp_input: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    reduction_axes: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Sum over axes, or over all, as a dense tensor."""
-    axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
-    return _reduced("SparseReduceSum", sp_input, axes, keeps)
+def _sparse_reduction(op_type: str, summary: str) -> Callable[..., Tensor]:
+    def function(
+        sp_input: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        reduction_axes: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        axes = reduction_axes if axis is None else axis
+        return _reduced(op_type, sp_input, axes, keep_dims if keepdims is None else keepdims)
+
+    return named(function, snake_case(op_type), f"{summary}.")
 
 
-def sparse_reduce_max(
-    sp_input: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    reduction_axes: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """Return the maximum of the stored elements over axes, or over all, as a dense tensor."""
-    axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
-    return _reduced("SparseReduceMax", sp_input, axes, keeps)
+sparse_reduce_sum = _sparse_reduction("SparseReduceSum", "Sum over axes, or over all, as a dense tensor")
+sparse_reduce_max = _sparse_reduction(
+    "SparseReduceMax", "Return the maximum of the stored elements over axes, or over all, as a dense tensor"
+)
 
 
 def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:

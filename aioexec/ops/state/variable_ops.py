@@ -179,16 +179,16 @@ register(
 # Assigning
 
 
-def _assigned(context: KernelContext) -> Compute:
-    validate = context.attrs["validate_shape"]
+def _assignment(context: KernelContext) -> Compute:
+    validate, is_ref = context.attrs["validate_shape"], bool(context.output_dtypes)
 
-    def assign(variable: Variable, value: Array) -> Variable:
+    def assign(variable: Variable, value: Array) -> Variable | None:
         variable.assign(value, validate)
-        return variable
+        return variable if is_ref else None
 
-    def keep(variable: Variable, value: Array) -> Variable:
+    def keep(variable: Variable, value: Array) -> Variable | None:
         variable.keep(value, validate)
-        return variable
+        return variable if is_ref else None
 
     return KeepingKernel(assign, keep, 1)
 
@@ -213,24 +213,12 @@ register(
     "Assign(ref:Ref(T), value:T) -> (output_ref:Ref(T)) [T:type; validate_shape:bool=true; use_locking:bool=true]"
     " {allows_uninit}",
     shape=_assign_shape,
-    kernel=_assigned,
+    kernel=_assignment,
     gradient=NOT_DIFFERENTIABLE,
     native=Native(_bind_assign),
     role=Role.UPDATE,
     writes=(0,),
 )
-
-
-def _assigned_resource(context: KernelContext) -> Compute:
-    validate = context.attrs["validate_shape"]
-
-    def assign(variable: Variable, value: Array) -> None:
-        variable.assign(value, validate)
-
-    def keep(variable: Variable, value: Array) -> None:
-        variable.keep(value, validate)
-
-    return KeepingKernel(assign, keep, 1)
 
 
 def _checked_against_handle(context: ShapeContext) -> Sequence[Dims]:
@@ -241,7 +229,7 @@ def _checked_against_handle(context: ShapeContext) -> Sequence[Dims]:
 register(
     "AssignVariableOp(resource:resource, value:dtype) -> () [dtype:type; validate_shape:bool=false] {stateful}",
     shape=_checked_against_handle,
-    kernel=_assigned_resource,
+    kernel=_assignment,
     gradient=NOT_DIFFERENTIABLE,
     native=Native(_bind_assign),
     role=Role.UPDATE,
