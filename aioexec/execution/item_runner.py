@@ -69,7 +69,7 @@ class ItemRunner:
             inputs.append(value)
         program = self._lookup(inputs)
         if program is None or not program.inline:
-            return self._begin_later(inputs, values, fresh, step)
+            return self._begin_later(program, inputs, values, fresh, step)
         try:
             if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
@@ -85,7 +85,7 @@ class ItemRunner:
         except MemoryError as error:
             raise _no_memory(program) from error
         if run is None:
-            return self._run(inputs, values, fresh, step)
+            return self._run(program, values, fresh, step)
         if run.state is DONE:
             self._take(run, values, fresh)
             return None
@@ -108,26 +108,34 @@ class ItemRunner:
         return program
 
     def _begin_later(
-        self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+        self, program: Program | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
-        """Run the item by its reference kernels, or by a program that is to be built or runs on a worker.
-
-        A run by a program begins when it is awaited: until then it holds nothing, and needs no task.
-        """
+        """Run the item by a program that runs on a worker or is to be built first, or by its reference kernels."""
+        if program is not None:
+            return self._run(program, values, fresh, step)
         if self.cache.record_miss(inputs):
             return self._reference.begin(values, step)
-        return self._run(inputs, values, fresh, step)
+        return self._run_when_built(inputs, values, fresh, step)
 
-    async def _run(self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step) -> None:
-        """Run the item once its program is there, and the leases and the arena that it needs."""
+    async def _run_when_built(
+        self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+    ) -> None:
+        """Run the item once its program is built, or known not to exist."""
         await self.cache.wait_for(inputs)
         program = self._lookup(inputs)
+        if program is None:
+            await self._reference.run(values, step)
+        else:
+            await self._run(program, values, fresh, step)
+
+    async def _run(self, program: Program, values: Values, fresh: set[int], step: Step) -> None:
+        """Run a program once there are the leases and the arena that it needs.
+
+        The run begins when this is awaited: until then it holds nothing, and needs no task.
+        """
         budget = self.engine.budget
         if budget.spent > TICK_NS:
             await budget.turn()  # many may have waited for one program
-        if program is None:
-            await self._reference.run(values, step)
-            return
         bound, objects = _bound(program, values), _objects(program, values)
         try:
             run = run_now(program, bound, objects, budget, step.workers, step.collector)
