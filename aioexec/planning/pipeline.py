@@ -96,19 +96,29 @@ class Planner:
         self._run_passes(Grouping.POST_REWRITE_FOR_EXEC, subgraph)
         incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
         parts = partition(subgraph, incarnations, self._new_name, client)
-        here: dict[str, Subgraph] = {client: Subgraph([], [], [], [])}
-        elsewhere: dict[str, Subgraph] = {}
+        local, remote = self._split_by_process(parts)
+        local = {
+            client: Subgraph([], [], [], [])
+        } | local  # the client's partition comes first, even if it is empty
+        return Plan(
+            signature,
+            tuple(self._partition(name, part, signature) for name, part in local.items()),
+            tuple(RemotePartition(task, part) for task, part in remote.items()),
+        )
+
+    def _split_by_process(
+        self, parts: Mapping[str, Subgraph]
+    ) -> tuple[dict[str, Subgraph], dict[str, Subgraph]]:
+        """Split the subgraphs of devices into those of this process, and one for each other task."""
+        local: dict[str, Subgraph] = {}
+        remote: dict[str, Subgraph] = {}
         for name, part in parts.items():
             if self._device(name).is_remote:
                 task = name.rpartition("/device:")[0]
-                elsewhere[task] = joined(elsewhere[task], part) if task in elsewhere else part
+                remote[task] = joined(remote[task], part) if task in remote else part
             else:
-                here[name] = part
-        return Plan(
-            signature,
-            tuple(self._partition(name, part, signature) for name, part in here.items()),
-            tuple(RemotePartition(task, part) for task, part in elsewhere.items()),
-        )
+                local[name] = part
+        return local, remote
 
     def _device(self, name: str) -> Device:
         found = self.devices.find_device_by_name(name)

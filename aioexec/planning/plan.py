@@ -224,7 +224,19 @@ def _frame_plans(order: Sequence[Frame], items: Sequence[Item]) -> tuple[FramePl
 
 
 class _Assembler:
-    """Makes the items of one partition; `frames` are those found so far, the outermost first."""
+    """Makes the items of one partition.
+
+    Attributes:
+        cut: the nodes of each item.
+        place: the index of the item of each node, by `id` of the node.
+        ids: the value of each output, by `id` of the node and index.
+        values: the content of each value, if it is known before a step; otherwise None.
+        fetches: the values fetched.
+        bind: makes the function that computes a node on a device.
+        device, device_type: where the partition runs.
+        is_partial: whether it is for a partial run, whose feeds come during the step.
+        frames: those found so far, the outermost first; the only attribute that changes.
+    """
 
     def __init__(
         self,
@@ -237,6 +249,7 @@ class _Assembler:
         is_partial: bool,
     ) -> None:
         self.cut = cut
+        self.place = {id(node): k for k, item in enumerate(cut) for node in item.nodes}
         self.ids = ids
         self.values = values
         self.fetches = fetches
@@ -245,7 +258,6 @@ class _Assembler:
         self.device_type = parse(device).device_type or ""
         self.is_partial = is_partial
         self.frames: list[Frame] = []
-        self.place = {id(node): k for k, item in enumerate(cut) for node in item.nodes}
 
     def items(self, frame_of: Mapping[int, Frame]) -> tuple[Item, ...]:
         made = [tuple(self._instruction(node) for node in item.nodes) for item in self.cut]

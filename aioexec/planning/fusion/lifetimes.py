@@ -87,8 +87,8 @@ def _add_heirs(row: PendingRow, position: int, counts: dict[tuple[int, int], int
 
 def kept(layout: Layout) -> Iterator[Buffer]:
     """Buffers with readers other than rows: those of outputs, and of lists."""
-    held = [layout.held[value] for value in layout.item.outputs]
-    yield from (each.buffer for each in held if isinstance(each, Local))
+    outputs = [layout.values[value] for value in layout.item.outputs]
+    yield from (each.buffer for each in outputs if isinstance(each, Local))
     for slab in layout.slabs:
         yield from slab.buffers()
 

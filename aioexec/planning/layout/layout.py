@@ -1,16 +1,16 @@
 """Lays out an item for concrete shapes: an abstract interpretation of its nodes that yields rows, buffers and folded values.
 
-During layout a value is one of four things: known (a constant for these shapes, as most values that compute shapes are), in
-memory (a place in a buffer), a variable (a handle or reference), or an object (which the arena cannot hold: strings, arrays
-whose shape depends on data). A variable has versions: its content at entry, and after each write in the program; a read is an
-alias of one version, so it keeps its value regardless of later writes.
+The abstract value of a tensor (`AbstractValue`) is its content, if that is known (a constant for these shapes, as most tensors
+that compute shapes are); a place in a buffer; a list in memory; a variable (a handle or reference); or an object, which the
+arena cannot hold (strings, arrays whose shape depends on data). A variable has versions: its content at entry, and after each
+write in the program; a read is an alias of one version, so it keeps its value regardless of later writes.
 
 The result has no addresses yet: `variant_builder` makes a frozen variant from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.lists import lay_list
 from aioexec.planning.layout.pending import (
+    AbstractValue,
     Array,
-    Held,
     InMemory,
     ListsRefusedError,
     Object,
@@ -86,21 +86,23 @@ class Layout(LayoutState):
             return
         source = self._aliased(position, instruction, inputs)
         if source is not None:
-            self.held[instruction.outputs[0]] = source
+            self.values[instruction.outputs[0]] = source
             return
         known = self._fold(instruction, inputs)
         if known is not None:
             for value, content in zip(instruction.outputs, known, strict=True):
-                self.held[value] = content
+                self.values[value] = content
             return
         reason = self._lay_native(position, instruction, inputs)
         if reason is not None:
             self.native -= 1
             self._lay_break(position, instruction, inputs, reason)
         if row.role is Role.UPDATE and instruction.outputs and node.op.outputs[0].dtype.is_ref:
-            self.held[instruction.outputs[0]] = self.held[instruction.inputs[0]]
+            self.values[instruction.outputs[0]] = self.values[instruction.inputs[0]]
 
-    def _aliased(self, position: int, instruction: Instruction, inputs: list[Held]) -> Held | None:
+    def _aliased(
+        self, position: int, instruction: Instruction, inputs: list[AbstractValue]
+    ) -> AbstractValue | None:
         """The output of a node that forwards an input; None if the node computes its output."""
         role = instruction.node.row.role
         if role not in _FORWARDING_ROLES or instruction.is_overridden or len(inputs) != 1:
@@ -115,13 +117,13 @@ class Layout(LayoutState):
             return self._read(source, position, instruction) if has_declared_dtype else None
         return source
 
-    def _input(self, position: int, instruction: Instruction, k: int) -> Held:
+    def _input(self, position: int, instruction: Instruction, k: int) -> AbstractValue:
         """Input k; if the kernel dereferences it, the variable's content, if that is in memory."""
-        held = self.held[instruction.inputs[k]]
-        if isinstance(held, Variable) and k in instruction.dereferences:
-            return self._read(held, position, instruction) or held
-        self.note_use(held, position)
-        return held
+        abstract = self.values[instruction.inputs[k]]
+        if isinstance(abstract, Variable) and k in instruction.dereferences:
+            return self._read(abstract, position, instruction) or abstract
+        self.note_use(abstract, position)
+        return abstract
 
     def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
         """The content of a variable; inside a branch not every run needs it."""
@@ -129,17 +131,17 @@ class Layout(LayoutState):
             position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
         return self.versions.read(variable, position, instruction, certain=not self.around)
 
-    def _fold(self, instruction: Instruction, inputs: list[Held]) -> tuple[Array, ...] | None:
+    def _fold(self, instruction: Instruction, inputs: list[AbstractValue]) -> tuple[Array, ...] | None:
         """The outputs, if they are determined by known contents, or by shapes alone."""
         row = instruction.node.row
         if not instruction.node.is_pure or row.kernel is None:
             return None
         contents: list[Array] = []
-        for held in inputs:
-            if isinstance(held, np.ndarray):
-                contents.append(held)
-            elif isinstance(held, Local) and row.shape_only:
-                contents.append(np.broadcast_to(np.zeros((), held.spec.dtype), held.spec.shape))
+        for abstract in inputs:
+            if isinstance(abstract, np.ndarray):
+                contents.append(abstract)
+            elif isinstance(abstract, Local) and row.shape_only:
+                contents.append(np.broadcast_to(np.zeros((), abstract.spec.dtype), abstract.spec.shape))
             else:
                 return None
         if not row.shape_only and sum(array.nbytes for array in contents) > LARGEST_KNOWN:
@@ -152,60 +154,63 @@ class Layout(LayoutState):
             return None
         return outputs
 
-    def _lay_native(self, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
+    def _lay_native(self, position: int, instruction: Instruction, inputs: list[AbstractValue]) -> str | None:
         """Append the rows of a node; returns the reason if it has no native form."""
-        row = instruction.node.row
-        if instruction.is_overridden:
-            return "a kernel registered for its device"
-        if row.native is None or instruction.keeps_input:  # native rows cannot keep an input
-            return "no native kernel"
-        specs = [self.spec(held) for held in inputs]
-        if any(spec is None for spec in specs):
-            return "an input that memory cannot hold"
-        outputs = self._output_specs(instruction, inputs)
-        if outputs is None:
-            return "an output shape that depends on data"
-        if any(spec.dtype == object for spec in outputs):
-            return "an output that memory cannot hold"
-        written = [held for k, held in enumerate(inputs) if k in row.writes]
-        if written and self.around:
-            raise RefusedError(f"{row.name} writes a variable inside")
-        if any(not isinstance(held, Variable) or not self.versions.can_write(held) for held in written):
-            return "a variable that cannot be written here"
-        if any(isinstance(held, Variable) and self._is_needed(held, position) for held in written):
-            return "a variable written again while what it held before is needed"
-        bound = row.native.bind(
-            instruction.node.op.attrs, [spec for spec in specs if spec is not None], outputs
-        )
+        specs = [spec for spec in map(self.spec, inputs) if spec is not None]
+        reason = _input_refusal(instruction, specs)
+        outputs = self._output_specs(instruction, inputs) if reason is None else None
+        reason = reason or _output_refusal(outputs) or self._write_refusal(position, instruction, inputs)
+        if reason is not None:
+            return reason
+        native = instruction.node.row.native
+        assert native is not None
+        assert outputs is not None
+        bound = native.bind(instruction.node.op.attrs, specs, outputs)
         if bound is None:
             return "no native form for these shapes and attributes"
-        if isinstance(bound, Launches) and any(launch.kernel in self.refused for launch in bound.rows):
-            return "its kernel did not compile"
         if isinstance(bound, Alias):
             return self._lay_alias(instruction, inputs, outputs, bound)
+        if any(launch.kernel in self.refused for launch in bound.rows):
+            return "its kernel did not compile"
         self._lay_launches(position, instruction, inputs, outputs, bound)
+        return None
+
+    def _write_refusal(
+        self, position: int, instruction: Instruction, inputs: list[AbstractValue]
+    ) -> str | None:
+        """The reason why rows cannot write the variables of a node, if there is one."""
+        row = instruction.node.row
+        written = [abstract for k, abstract in enumerate(inputs) if k in row.writes]
+        if written and self.around:
+            raise RefusedError(f"{row.name} writes a variable inside")
+        if any(not isinstance(each, Variable) or not self.versions.can_write(each) for each in written):
+            return "a variable that cannot be written here"
+        if any(isinstance(each, Variable) and self._is_needed(each, position) for each in written):
+            return "a variable written again while what it held before is needed"
         return None
 
     def _is_needed(self, variable: Variable, position: int) -> bool:
         """Whether a snapshot of what an earlier row wrote to a variable is needed at this position or later."""
         written = self.versions.overwrites(variable)
         return written is not None and any(
-            isinstance(held, Local) and held.buffer is written and self.last_use.get(value, -1) >= position
-            for value, held in self.held.items()
+            isinstance(abstract, Local)
+            and abstract.buffer is written
+            and self.last_use.get(value, -1) >= position
+            for value, abstract in self.values.items()
         )
 
     def _lay_alias(
-        self, instruction: Instruction, inputs: list[Held], outputs: list[Spec], alias: Alias
+        self, instruction: Instruction, inputs: list[AbstractValue], outputs: list[Spec], alias: Alias
     ) -> str | None:
         for value, spec, k, offset in zip(
             instruction.outputs, outputs, alias.inputs, alias.offsets, strict=True
         ):
-            held = inputs[k]
-            if isinstance(held, np.ndarray):
-                flat = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
-                self.held[value] = flat[offset : offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
-            elif isinstance(held, Local):
-                self.held[value] = Local(held.buffer, held.offset + offset, spec)
+            abstract = inputs[k]
+            if isinstance(abstract, np.ndarray):
+                flat = np.ascontiguousarray(abstract).reshape(-1).view(np.uint8)
+                self.values[value] = flat[offset : offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+            elif isinstance(abstract, Local):
+                self.values[value] = Local(abstract.buffer, abstract.offset + offset, spec)
             else:
                 return "an alias of what is not in memory"
         return None
@@ -215,14 +220,14 @@ class Layout(LayoutState):
         targets = []
         for value, spec in zip(instruction.outputs, outputs, strict=False):
             targets.append(Local(self.arena(spec.nbytes, position), 0, spec))
-            self.held[value] = targets[-1]
+            self.values[value] = targets[-1]
         return targets
 
     def _lay_launches(
         self,
         position: int,
         instruction: Instruction,
-        inputs: list[Held],
+        inputs: list[AbstractValue],
         outputs: list[Spec],
         launches: Launches,
     ) -> None:
@@ -259,27 +264,31 @@ class Layout(LayoutState):
             assert isinstance(variable, Variable)
             self.versions.wrote(variable, position, (first, len(self.pending) - 1))
 
-    def _add_heirs(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
+    def _add_heirs(self, inputs: list[AbstractValue], launches: Launches, heir: Buffer) -> None:
         for k in launches.inplace:
-            held = inputs[k]
+            abstract = inputs[k]
             if (
-                isinstance(held, Local)
-                and held.buffer.slot is None
-                and held.offset == 0
-                and _sole(held, inputs)
+                isinstance(abstract, Local)
+                and abstract.buffer.slot is None
+                and abstract.offset == 0
+                and _sole(abstract, inputs)
             ):
-                held.buffer.heirs.append(heir)
+                abstract.buffer.heirs.append(heir)
                 return
 
-    def _lay_break(self, position: int, instruction: Instruction, inputs: list[Held], reason: str) -> None:
-        if any(isinstance(held, InMemory) for held in inputs):
+    def _lay_break(
+        self, position: int, instruction: Instruction, inputs: list[AbstractValue], reason: str
+    ) -> None:
+        if any(isinstance(abstract, InMemory) for abstract in inputs):
             raise ListsRefusedError(
                 f"{instruction.node.name!r} takes a list, and has no native form: {reason}"
             )
-        handles = list(dict.fromkeys(held for held in inputs if isinstance(held, Variable)))
+        handles = list(dict.fromkeys(abstract for abstract in inputs if isinstance(abstract, Variable)))
         for inner in with_inner([instruction]):
             known = inner.structure.known.values() if inner.structure is not None else ()
-            handles += [held for held in known if isinstance(held, Variable) and held not in handles]
+            handles += [
+                abstract for abstract in known if isinstance(abstract, Variable) and abstract not in handles
+            ]
         if handles and self.around:
             raise RefusedError(
                 f"{instruction.node.row.name} takes a variable inside, and has no native form: {reason}"
@@ -288,56 +297,62 @@ class Layout(LayoutState):
         outputs: list[tuple[Buffer, Spec] | int] = []
         for k, value in enumerate(instruction.outputs):
             if specs is None or specs[k].dtype == object or instruction.node.op.outputs[k].dtype.is_ref:
-                self.held[value] = Object(value)
+                self.values[value] = Object(value)
                 outputs.append(value)
             else:
                 buffer = self.external(specs[k].nbytes)
                 self.break_buffers.append(buffer)
-                self.held[value] = Local(buffer, 0, specs[k])
+                self.values[value] = Local(buffer, 0, specs[k])
                 outputs.append((buffer, specs[k]))
         rebinds = self.versions.break_on(handles)
         if _may_reshape(instruction.node.op):
             for variable in handles:
-                if any(self._dims(held) != variable.dims for held in inputs if held is not variable):
+                if any(
+                    self._dims(abstract) != variable.dims for abstract in inputs if abstract is not variable
+                ):
                     self.versions.forget_shape(variable)
-        self.cost += BREAK_NS + sum(self._bytes(held) for held in inputs)
+        self.cost += BREAK_NS + sum(self._bytes(abstract) for abstract in inputs)
         self.pending.append(
             PendingBreak(
                 instruction, position, reason, tuple(inputs), tuple(outputs), tuple(handles), rebinds
             )
         )
 
-    def _dims(self, held: Held) -> shapes.Dims:
-        spec = self.spec(held)
+    def _dims(self, abstract: AbstractValue) -> shapes.Dims:
+        spec = self.spec(abstract)
         return None if spec is None else spec.shape
 
-    def _bytes(self, held: Held) -> int:
-        spec = self.spec(held)
+    def _bytes(self, abstract: AbstractValue) -> int:
+        spec = self.spec(abstract)
         return 0 if spec is None else spec.nbytes
 
-    def _output_specs(self, instruction: Instruction, inputs: list[Held]) -> list[Spec] | None:
+    def _output_specs(self, instruction: Instruction, inputs: list[AbstractValue]) -> list[Spec] | None:
         """Specs of the outputs; None if a shape is not known."""
         row, op = instruction.node.row, instruction.node.op
 
-        def dims(k: int, held: Held) -> shapes.Dims:
-            if isinstance(held, Variable) and not op.inputs[k].dtype.is_ref:
+        def dims(k: int, abstract: AbstractValue) -> shapes.Dims:
+            if isinstance(abstract, Variable) and not op.inputs[k].dtype.is_ref:
                 return ()
-            spec = self.spec(held)
-            return spec.shape if spec is not None else (held.shape if isinstance(held, np.ndarray) else None)
+            spec = self.spec(abstract)
+            return (
+                spec.shape
+                if spec is not None
+                else (abstract.shape if isinstance(abstract, np.ndarray) else None)
+            )
 
         def value(k: int) -> Array | None:
-            held = inputs[k]
-            return held if isinstance(held, np.ndarray) else None
+            abstract = inputs[k]
+            return abstract if isinstance(abstract, np.ndarray) else None
 
         def partial(k: int) -> shapes.Dims:
             content = value(k)
             return None if content is None else tuple(None if d < 0 else int(d) for d in content.reshape(-1))
 
         def variable(k: int) -> shapes.Dims:
-            held = inputs[k]
-            return held.dims if isinstance(held, Variable) else None
+            abstract = inputs[k]
+            return abstract.dims if isinstance(abstract, Variable) else None
 
-        given = [dims(k, held) for k, held in enumerate(inputs)]
+        given = [dims(k, abstract) for k, abstract in enumerate(inputs)]
         found = output_dims(row, ShapeContext(op.attrs, given, value, partial, variable))
         specs = []
         for tensor, output in zip(op.outputs, found, strict=True):
@@ -347,8 +362,28 @@ class Layout(LayoutState):
         return specs
 
 
-def _is_of_lists(use: ListUse, inputs: list[Held]) -> bool:
-    return not use.also_tensors or any(isinstance(held, InMemory) for held in inputs)
+def _input_refusal(instruction: Instruction, specs: Sequence[Spec]) -> str | None:
+    """The reason why a node has no native form for any output, if there is one; `specs`: of the inputs that have one."""
+    if instruction.is_overridden:
+        return "a kernel registered for its device"
+    if instruction.node.row.native is None or instruction.keeps_input:  # native rows cannot keep an input
+        return "no native kernel"
+    if len(specs) < len(instruction.inputs):
+        return "an input that memory cannot hold"
+    return None
+
+
+def _output_refusal(specs: Sequence[Spec] | None) -> str | None:
+    """The reason why no buffers of a fixed size can hold a node's outputs, if there is one."""
+    if specs is None:
+        return "an output shape that depends on data"
+    if any(spec.dtype == object for spec in specs):
+        return "an output that memory cannot hold"
+    return None
+
+
+def _is_of_lists(use: ListUse, inputs: list[AbstractValue]) -> bool:
+    return not use.also_tensors or any(isinstance(abstract, InMemory) for abstract in inputs)
 
 
 def _may_reshape(op: Operation) -> bool:
@@ -360,10 +395,10 @@ def _may_reshape(op: Operation) -> bool:
     )
 
 
-def _sole(held: Local, inputs: list[Held]) -> bool:
+def _sole(abstract: Local, inputs: list[AbstractValue]) -> bool:
     """Whether no other input reads the same buffer through another view, so that it may be overwritten element by element."""
     return all(
-        other.offset == held.offset and other.spec.shape == held.spec.shape
+        other.offset == abstract.offset and other.spec.shape == abstract.spec.shape
         for other in inputs
-        if isinstance(other, Local) and other.buffer is held.buffer
+        if isinstance(other, Local) and other.buffer is abstract.buffer
     )

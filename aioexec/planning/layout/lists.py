@@ -38,7 +38,7 @@ from aioexec.planning.layout.list_launches import (
     write_kernel,
 )
 from aioexec.planning.layout.pending import (
-    Held,
+    AbstractValue,
     InMemory,
     Label,
     ListsRefusedError,
@@ -56,7 +56,9 @@ _LONGEST = 1 << 24
 _WORD = 8
 
 
-def lay_list(layout: LayoutState, position: int, instruction: Instruction, inputs: list[Held]) -> None:
+def lay_list(
+    layout: LayoutState, position: int, instruction: Instruction, inputs: list[AbstractValue]
+) -> None:
     """Append the rows of an op on a list, and set its outputs.
 
     Raises:
@@ -72,7 +74,7 @@ class _Verb:
     layout: LayoutState
     position: int
     instruction: Instruction
-    inputs: list[Held]
+    inputs: list[AbstractValue]
     use: ListUse
 
     def lay(self) -> None:
@@ -85,7 +87,7 @@ class _Verb:
             self._finish(made(), None)
             return
         if self.use.verb is ListVerb.ADD:
-            self._finish(self._sum([self._in_memory(held) for held in self.inputs]), None)
+            self._finish(self._sum([self._in_memory(abstract) for abstract in self.inputs]), None)
             return
         slab = self._in_memory(self.inputs[0])
         if self.use.verb is ListVerb.ZEROS_LIKE:
@@ -94,11 +96,11 @@ class _Verb:
         self._check_use(slab)
         self._verb(slab)
 
-    def _in_memory(self, held: Held) -> Slab:
-        if not isinstance(held, InMemory):
+    def _in_memory(self, abstract: AbstractValue) -> Slab:
+        if not isinstance(abstract, InMemory):
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that is not in memory")
-        slab = held.slab
-        if slab.is_value and held.version != slab.version:
+        slab = abstract.slab
+        if slab.is_value and abstract.version != slab.version:
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses an earlier version of a list")
         for buffer in slab.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
@@ -286,7 +288,7 @@ class _Verb:
         after.row = len(self.layout.pending)
         self._finish(slab, value)
 
-    def _pop(self, slab: Slab) -> Held:
+    def _pop(self, slab: Slab) -> AbstractValue:
         if slab.element is None or slab.length is None or slab.storage is None:
             raise ListsRefusedError("a pop from a list whose elements are not known")
         self._change(slab)
@@ -296,7 +298,7 @@ class _Verb:
         self._row(pop_kernel(_name(slab.dtype)), operands, (size,))
         return result if slab.known is None else slab.known
 
-    def _length(self, slab: Slab) -> Held:
+    def _length(self, slab: Slab) -> AbstractValue:
         if slab.count is not None:
             return np.array(slab.count, np.int32)
         assert slab.length is not None
@@ -316,7 +318,7 @@ class _Verb:
             raise ListsRefusedError("a read from a list whose elements are not known")
         return slab.element
 
-    def _read(self, slab: Slab) -> Held:
+    def _read(self, slab: Slab) -> AbstractValue:
         storage, flags, count = self._fixed(slab)
         element = self._known(slab)
         result = self._result(element)
@@ -334,7 +336,7 @@ class _Verb:
         self._row(kernel, operands, (count, self._known(slab).size, *_again(slab)))
         self._finish(slab, None)
 
-    def _read_all(self, slab: Slab) -> Held:
+    def _read_all(self, slab: Slab) -> AbstractValue:
         storage, flags, count = self._fixed(slab)
         element = self._known(slab)
         self._check_all(count)
@@ -425,25 +427,27 @@ class _Verb:
         """Make the next version of a list value; the present one must not be used any more."""
         if not slab.is_value:
             return
-        for value, held in self.layout.held.items():
-            is_old = isinstance(held, InMemory) and held.slab is slab and held.version == slab.version
+        for value, abstract in self.layout.values.items():
+            is_old = (
+                isinstance(abstract, InMemory) and abstract.slab is slab and abstract.version == slab.version
+            )
             if is_old and self.layout.last_use.get(value, -1) > self.position:
                 raise ListsRefusedError("a list whose earlier version is needed")
         slab.version += 1
 
-    def _finish(self, slab: Slab, value: Held | None) -> None:
+    def _finish(self, slab: Slab, value: AbstractValue | None) -> None:
         """Set the outputs."""
         outputs = self.instruction.outputs
         for output, kind in zip(outputs, self.use.outputs, strict=True):
             if kind == "list":
-                self.layout.held[output] = InMemory(slab, slab.version)
+                self.layout.values[output] = InMemory(slab, slab.version)
             elif kind == "flow":
-                self.layout.held[output] = (
+                self.layout.values[output] = (
                     self.inputs[self.use.flow] if self.use.flow >= 0 else np.zeros((), np.float32)
                 )
             else:
                 assert value is not None
-                self.layout.held[output] = value
+                self.layout.values[output] = value
 
     def _index(self) -> str:
         spec = self.layout.spec(self.inputs[self.use.index])

@@ -1,4 +1,4 @@
-"""The parts of a layout under construction: values as far as they are known, and rows whose buffers have no offset yet."""
+"""The parts of a layout under construction: abstract values, and rows whose buffers have no offset yet."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ class Object:
         self.value = value
 
 
-Held = Local | Object | Variable | InMemory | Array
+AbstractValue = Local | Object | Variable | InMemory | Array
+"""What a layout knows of a value: its content (an array), or where a run finds it."""
 PendingOperand = tuple[Buffer, int]
 
 
@@ -134,7 +135,7 @@ class PendingBreak:
     instruction: Instruction
     position: int
     reason: str
-    inputs: tuple[Held, ...]
+    inputs: tuple[AbstractValue, ...]
     outputs: tuple[tuple[Buffer, Spec] | int, ...]
     publishes: tuple[Variable, ...]
     rebinds: tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]
@@ -153,7 +154,7 @@ class PendingJump:
 class PendingMove:
     """Values that become objects of the run, under these numbers."""
 
-    moves: tuple[tuple[Held, int], ...]
+    moves: tuple[tuple[AbstractValue, int], ...]
     position: int
 
 
@@ -182,9 +183,9 @@ def touched(pending: Pending) -> Iterator[Buffer]:
     elif isinstance(pending, PendingGrow):
         yield from (pending.storage, pending.length, pending.room)
     elif isinstance(pending, PendingMove):
-        yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
+        yield from (abstract.buffer for abstract, _ in pending.moves if isinstance(abstract, Local))
     else:
-        yield from (held.buffer for held in pending.inputs if isinstance(held, Local))
+        yield from (abstract.buffer for abstract in pending.inputs if isinstance(abstract, Local))
 
 
 def labels(rows: Iterable[Pending]) -> list[Label]:

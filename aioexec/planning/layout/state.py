@@ -13,8 +13,8 @@ from aioexec.graph.kernels.kernel import Kernel, ListVerb, Spec
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.pending import (
+    AbstractValue,
     Array,
-    Held,
     Mark,
     Object,
     Pending,
@@ -30,28 +30,35 @@ from aioexec.resources.variable import Variable
 class LayoutState(ABC):
     """The state of one layout.
 
-    Constant: `instructions`, each at its position, structures before their contents; `last_use`, the last position that needs
-    a value, after all of them for outputs. Changing: `held`, the present knowledge of each value; `buffers`, every buffer made;
-    `pending`, the rows, with operands still as (buffer, offset); `versions`, the variables; `around`, the first and last
-    position of each structure being laid out, None for conditionals, the innermost last.
+    Attributes:
+        item: what is laid out. Constant, as are the attributes up to `object_inputs`.
+        refused: kernels that did not compile; their rows become breaks.
+        instructions: those of the item, each at its position; a structure is before its contents.
+        position_of: the position of each instruction, by `id`.
+        last: the position after all instructions, at which the outputs are needed.
+        last_use: the last position that needs each value; `last` for outputs.
+        gradient_sources: the sources of the TensorArrays of gradients that the instructions make.
+        input_buffers: the buffer of each input that memory can hold.
+        object_inputs: the inputs that are `Object`s.
+        values: the abstract value of each value laid out so far.
+        versions: the versions of each variable.
+        buffers: every buffer made.
+        break_buffers: those of `buffers` that hold outputs of breaks; a run binds them.
+        constants: each known content that a row reads, with its buffer.
+        constant_buffers: the buffer of each of `constants`, by `id`.
+        slabs: the lists in memory.
+        pending: the rows, whose operands are still (buffer, offset).
+        around: the first and last position of each structure being laid out, the innermost last; None for a conditional.
+        native: the number of nodes that are not breaks.
+        cost: the estimated nanoseconds of all rows.
     """
 
     def __init__(
         self, item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel]
     ) -> None:
-        self.refused = refused
-        self.slabs: list[Slab] = []
         self.item = item
-        self.held: dict[int, Held] = {}
-        self.buffers: list[Buffer] = []
-        self.pending: list[Pending] = []
-        self.around: list[tuple[int, int] | None] = []
-        self.constants: list[tuple[Buffer, Array]] = []
-        self.constant_buffers: dict[int, Buffer] = {}
-        self.native = 0
-        self.cost = 0
+        self.refused = refused
         self.instructions = list(with_inner(item.instructions))
-        self.gradient_sources = _gradient_sources(self.instructions)
         self.position_of = {id(each): position for position, each in enumerate(self.instructions)}
         self._ends = {
             position: position + sum(1 for _ in with_inner([each])) - 1
@@ -60,25 +67,34 @@ class LayoutState(ABC):
         }
         self.last = len(self.instructions)
         self.last_use = _last_uses(self.instructions) | dict.fromkeys(item.outputs, self.last)
-        for value, content in enumerate(values):
-            if content is not None:
-                self.held[value] = content
+        self.gradient_sources = _gradient_sources(self.instructions)
         self.input_buffers: dict[int, Buffer] = {}
         self.object_inputs = tuple(value for value, spec in inputs.items() if spec.dtype == object)
+        self.values: dict[int, AbstractValue] = {
+            value: content for value, content in enumerate(values) if content is not None
+        }
+        self.versions = Versions(self.external)
+        self.buffers: list[Buffer] = []
+        self.break_buffers: list[Buffer] = []
+        self.constants: list[tuple[Buffer, Array]] = []
+        self.constant_buffers: dict[int, Buffer] = {}
+        self.slabs: list[Slab] = []
+        self.pending: list[Pending] = []
+        self.around: list[tuple[int, int] | None] = []
+        self.native = 0
+        self.cost = 0
         for value, spec in inputs.items():
             self._take_input(value, spec)
-        self.versions = Versions(self.external)
-        self.break_buffers: list[Buffer] = []
 
     def _take_input(self, value: int, spec: Spec) -> None:
         if spec.dtype == object:
-            self.held[value] = Object(value)
+            self.values[value] = Object(value)
             return
         self.input_buffers[value] = self.external(spec.nbytes)
         if spec.value is not None:
-            self.held[value] = spec.value
+            self.values[value] = spec.value
         else:
-            self.held[value] = Local(self.input_buffers[value], 0, spec)
+            self.values[value] = Local(self.input_buffers[value], 0, spec)
 
     def external(self, nbytes: int) -> Buffer:
         buffer = Buffer(nbytes, slot=-1)
@@ -94,14 +110,14 @@ class LayoutState(ABC):
     def visit(self, instruction: Instruction) -> None:
         """Lay out one instruction."""
 
-    def note_use(self, held: Held, position: int) -> None:
+    def note_use(self, abstract: AbstractValue, position: int) -> None:
         """Extend a value's live range to a position; in a loop, a value from outside is needed in the next iteration too."""
-        if isinstance(held, Local):
-            held.buffer.seen = max(held.buffer.seen, position)
-            held.buffer.dies = max(held.buffer.dies, position)
+        if isinstance(abstract, Local):
+            abstract.buffer.seen = max(abstract.buffer.seen, position)
+            abstract.buffer.dies = max(abstract.buffer.dies, position)
             for loop in self.around:
-                if loop is not None and held.buffer.born < loop[0]:
-                    held.buffer.keep_past(loop[1])
+                if loop is not None and abstract.buffer.born < loop[0]:
+                    abstract.buffer.keep_past(loop[1])
 
     def end_of(self, position: int) -> int:
         """The last position inside of a structure."""
@@ -137,19 +153,19 @@ class LayoutState(ABC):
             if isinstance(row, PendingRow) and any(buffer is made for buffer, _ in row.operands):
                 self.pending[k] = replace(row, operands=tuple(place(operand) for operand in row.operands))
         self.buffers = [buffer for buffer in self.buffers if buffer is not made]
-        for held in self.held.values():
-            if isinstance(held, Local) and held.buffer is made:
-                held.buffer = kept
+        for abstract in self.values.values():
+            if isinstance(abstract, Local) and abstract.buffer is made:
+                abstract.buffer = kept
         kept.heirs = [heir for heir in kept.heirs if heir is not made] + made.heirs
 
-    def address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
-        if isinstance(held, Variable):
-            local = self.versions.content(held, position, instruction, certain=not self.around)
+    def address(self, position: int, instruction: Instruction, abstract: AbstractValue) -> PendingOperand:
+        if isinstance(abstract, Variable):
+            local = self.versions.content(abstract, position, instruction, certain=not self.around)
             return local.buffer, local.offset
-        if isinstance(held, np.ndarray):
-            return self.constant(held), 0
-        assert isinstance(held, Local)
-        return held.buffer, held.offset
+        if isinstance(abstract, np.ndarray):
+            return self.constant(abstract), 0
+        assert isinstance(abstract, Local)
+        return abstract.buffer, abstract.offset
 
     def constant(self, content: Array) -> Buffer:
         buffer = self.constant_buffers.get(id(content))
@@ -159,12 +175,12 @@ class LayoutState(ABC):
             self.constants.append((buffer, content))
         return buffer
 
-    def spec(self, held: Held) -> Spec | None:
-        if isinstance(held, Local):
-            return held.spec
-        if isinstance(held, np.ndarray):
-            return None if held.dtype == object else Spec(held.dtype, held.shape, held)
-        return self.versions.spec(held) if isinstance(held, Variable) else None
+    def spec(self, abstract: AbstractValue) -> Spec | None:
+        if isinstance(abstract, Local):
+            return abstract.spec
+        if isinstance(abstract, np.ndarray):
+            return None if abstract.dtype == object else Spec(abstract.dtype, abstract.shape, abstract)
+        return self.versions.spec(abstract) if isinstance(abstract, Variable) else None
 
 
 def _last_uses(instructions: Sequence[Instruction]) -> dict[int, int]:

@@ -15,7 +15,7 @@ from aioexec.graph.kernels.kernel import Spec
 from aioexec.planning.instruction import Instruction, RegionPlan
 from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.pending import (
-    Held,
+    AbstractValue,
     InMemory,
     Label,
     ListsRefusedError,
@@ -34,7 +34,7 @@ ROUNDS = 16
 
 
 def lay_structure(
-    layout: LayoutState, position: int, instruction: Instruction, inputs: list[Held]
+    layout: LayoutState, position: int, instruction: Instruction, inputs: list[AbstractValue]
 ) -> str | None:
     """Append the rows of a loop or conditional; returns the reason if it cannot have any, with the layout unchanged."""
     structure = instruction.structure
@@ -64,7 +64,7 @@ class _Attempt:
     layout: LayoutState
     position: int
     instruction: Instruction
-    inputs: list[Held]
+    inputs: list[AbstractValue]
     as_objects: frozenset[int]
 
     # Loops
@@ -76,23 +76,23 @@ class _Attempt:
         condition, body = structure.regions
         count = len(body.results)
         variables = structure.parameters[:count]
-        for parameter, held in zip(structure.parameters[count:], self.inputs[count:], strict=True):
-            layout.held[parameter] = held
-        for held in self.inputs[count:]:
-            self._keep(held)
+        for parameter, abstract in zip(structure.parameters[count:], self.inputs[count:], strict=True):
+            layout.values[parameter] = abstract
+        for abstract in self.inputs[count:]:
+            self._keep(abstract)
         for k, parameter in enumerate(variables):
-            layout.held[parameter] = self._place(k, self.inputs[k], parameter)
-        self._carry(self.inputs[:count], [layout.held[parameter] for parameter in variables])
+            layout.values[parameter] = self._place(k, self.inputs[k], parameter)
+        self._carry(self.inputs[:count], [layout.values[parameter] for parameter in variables])
         lists = [(slab, slab.version) for slab in layout.slabs if slab.is_value]
         top, out = Label(len(layout.pending)), Label()
         cost = layout.cost
         self._region(condition)
         (predicate,) = condition.results
         assert predicate is not None
-        self._jump(out, layout.held[predicate])
+        self._jump(out, layout.values[predicate])
         self._region(body)
-        results = [layout.held[value] for value in body.results if value is not None]
-        places = [layout.held[parameter] for parameter in variables]
+        results = [layout.values[value] for value in body.results if value is not None]
+        places = [layout.values[parameter] for parameter in variables]
         carried = {id(place.slab) for place in places if isinstance(place, InMemory)}
         if any(slab.version != version and id(slab) not in carried for slab, version in lists):
             raise ListsRefusedError("a list from outside, whose present version the next iteration needs")
@@ -104,15 +104,15 @@ class _Attempt:
         out.row = len(layout.pending)
         layout.cost += (layout.cost - cost) * (ROUNDS - 1)
         for output, place in zip(self.instruction.outputs, places, strict=True):
-            layout.held[output] = _present_content(place)
+            layout.values[output] = _present_content(place)
         return set()
 
-    def _place(self, k: int, held: Held, value: int) -> Local | Object | InMemory:
+    def _place(self, k: int, abstract: AbstractValue, value: int) -> Local | Object | InMemory:
         """The place of a carried value, with its initial value."""
-        spec = self.layout.spec(held)
-        if isinstance(held, InMemory):
-            return held
-        if isinstance(held, Variable):
+        spec = self.layout.spec(abstract)
+        if isinstance(abstract, InMemory):
+            return abstract
+        if isinstance(abstract, Variable):
             raise RefusedError("a resource that changes in a loop")
         if k in self.as_objects or spec is None:
             return Object(value)
@@ -121,14 +121,14 @@ class _Attempt:
         buffer.carried = True
         return Local(buffer, 0, Spec(spec.dtype, spec.shape))
 
-    def _keep(self, held: Held) -> None:
+    def _keep(self, abstract: AbstractValue) -> None:
         """Extend the live range of a value past the end of the structure."""
-        if isinstance(held, Local):
-            held.buffer.keep_past(self.layout.end_of(self.position))
+        if isinstance(abstract, Local):
+            abstract.buffer.keep_past(self.layout.end_of(self.position))
 
-    def _all_in_place(self, results: list[Held], places: list[Held]) -> list[Held]:
+    def _all_in_place(self, results: list[AbstractValue], places: list[AbstractValue]) -> list[AbstractValue]:
         """The results of an iteration, each in its carried place where a row can write it there."""
-        handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
+        handed_on = {id(abstract.buffer) for abstract in results if isinstance(abstract, Local)}
         return [
             # a value that becomes another variable's next value must exist until all of them are carried
             result
@@ -137,7 +137,7 @@ class _Attempt:
             for result, place in zip(results, places, strict=True)
         ]
 
-    def _in_place(self, result: Held, place: Held) -> Held:
+    def _in_place(self, result: AbstractValue, place: AbstractValue) -> AbstractValue:
         """Let a row write a result directly to its carried place, if the previous value is not needed any more then."""
         if not (isinstance(result, Local) and isinstance(place, Local)):
             return result
@@ -157,16 +157,16 @@ class _Attempt:
         """Lay out a conditional; returns the results whose shapes differ between the branches."""
         layout, structure = self.layout, self.instruction.structure
         assert structure is not None
-        for parameter, held in zip(structure.parameters, self.inputs[1:], strict=True):
-            layout.held[parameter] = held
-            self._keep(held)
+        for parameter, abstract in zip(structure.parameters, self.inputs[1:], strict=True):
+            layout.values[parameter] = abstract
+            self._keep(abstract)
         predicate = self.inputs[0]
         if isinstance(predicate, np.ndarray) and predicate.shape == ():
             taken = structure.regions[bool(predicate)]
             self._region(taken)
             for output, result in zip(self.instruction.outputs, taken.results, strict=True):
                 # a result that only the other branch has is forwarded, but never read
-                layout.held[output] = np.zeros(()) if result is None else layout.held[result]
+                layout.values[output] = np.zeros(()) if result is None else layout.values[result]
             return set()
         otherwise, out = Label(), Label()
         self._jump(otherwise, predicate)
@@ -181,7 +181,7 @@ class _Attempt:
         out.row = len(layout.pending)
         return changing
 
-    def _branch(self, region: RegionPlan, places: dict[int, Held]) -> dict[int, Held]:
+    def _branch(self, region: RegionPlan, places: dict[int, AbstractValue]) -> dict[int, AbstractValue]:
         """Lay out a branch, and copy its results to their places, which are made if there are none."""
         self._region(region)
         layout, structure = self.layout, self.instruction.structure
@@ -191,34 +191,36 @@ class _Attempt:
             for k, pair in enumerate(zip(*(part.results for part in structure.regions), strict=True))
             if None not in pair
         ]
-        found: dict[int, Held] = {}
+        found: dict[int, AbstractValue] = {}
         for k, result in enumerate(region.results):
             if result is not None and k not in shared:
-                layout.held[self.instruction.outputs[k]] = layout.held[
+                layout.values[self.instruction.outputs[k]] = layout.values[
                     result
                 ]  # the other branch has no such result
         for k in shared:
             result = region.results[k]
             assert result is not None
-            found[k] = layout.held[result]
+            found[k] = layout.values[result]
         if not places:
-            places = {k: self._place(k, held, self.instruction.outputs[k]) for k, held in found.items()}
-        elif any(not _fits(held, places[k]) for k, held in found.items()):
+            places = {
+                k: self._place(k, abstract, self.instruction.outputs[k]) for k, abstract in found.items()
+            }
+        elif any(not _fits(abstract, places[k]) for k, abstract in found.items()):
             return found
         self._carry(list(found.values()), [places[k] for k in found])
         return places
 
     def _other_branch(
-        self, region: RegionPlan, places: dict[int, Held], changed: list[tuple[Slab, int]]
+        self, region: RegionPlan, places: dict[int, AbstractValue], changed: list[tuple[Slab, int]]
     ) -> set[int]:
         """Lay out the other branch; lists count as changed if either changes them. Returns the results that do not fit."""
         found = self._branch(region, places) if places else self._branch(region, {})
         if found is not places and places:
-            return {k for k, held in found.items() if not _fits(held, places[k])}
+            return {k for k, abstract in found.items() if not _fits(abstract, places[k])}
         for slab, version in changed:
             slab.version = max(slab.version, version)
         for k, place in places.items():
-            self.layout.held[self.instruction.outputs[k]] = _present_content(place)
+            self.layout.values[self.instruction.outputs[k]] = _present_content(place)
         return set()
 
     # Both
@@ -227,7 +229,7 @@ class _Attempt:
         for instruction in region.instructions:
             self.layout.visit(instruction)
 
-    def _jump(self, target: Label, predicate: Held) -> None:
+    def _jump(self, target: Label, predicate: AbstractValue) -> None:
         """Jump unless the predicate holds."""
         spec = self.layout.spec(predicate)
         if spec is None or spec.shape != ():
@@ -235,9 +237,9 @@ class _Attempt:
         operand = self.layout.address(self.position, self.instruction, predicate)
         self.layout.pending.append(PendingJump(target, operand, self.position))
 
-    def _carry(self, sources: list[Held], places: list[Held]) -> None:
+    def _carry(self, sources: list[AbstractValue], places: list[AbstractValue]) -> None:
         """Copy values to their places with the effect of a simultaneous copy."""
-        moves: list[tuple[Held, int]] = []
+        moves: list[tuple[AbstractValue, int]] = []
         copies: list[tuple[Local | np.ndarray, Buffer, Spec]] = []
         kept = {id(place.buffer) for place in places if isinstance(place, Local)}
         for source, place in zip(sources, places, strict=True):
@@ -281,28 +283,28 @@ class _Attempt:
             layout.pending.append(row)
 
 
-def _fits(held: Held, place: Held) -> bool:
+def _fits(abstract: AbstractValue, place: AbstractValue) -> bool:
     """Whether a value can be carried to a place."""
     if isinstance(place, Object):
-        return not isinstance(held, InMemory)
-    if isinstance(place, InMemory) or isinstance(held, InMemory):
-        if _is_latest(held, place):
+        return not isinstance(abstract, InMemory)
+    if isinstance(place, InMemory) or isinstance(abstract, InMemory):
+        if _is_latest(abstract, place):
             return True
         raise ListsRefusedError("a different list in each iteration or branch")
     assert isinstance(place, Local)
-    spec = held.spec if isinstance(held, Local) else None
-    if isinstance(held, np.ndarray) and held.dtype != object:
-        spec = Spec(held.dtype, held.shape)
+    spec = abstract.spec if isinstance(abstract, Local) else None
+    if isinstance(abstract, np.ndarray) and abstract.dtype != object:
+        spec = Spec(abstract.dtype, abstract.shape)
     return spec is not None and (spec.dtype, spec.shape) == (place.spec.dtype, place.spec.shape)
 
 
-def _is_latest(held: Held, place: Held) -> bool:
+def _is_latest(abstract: AbstractValue, place: AbstractValue) -> bool:
     """Whether a value is the latest version of the list of a place."""
-    if not (isinstance(held, InMemory) and isinstance(place, InMemory)):
+    if not (isinstance(abstract, InMemory) and isinstance(place, InMemory)):
         return False
-    return held.slab is place.slab and held.version == held.slab.version
+    return abstract.slab is place.slab and abstract.version == abstract.slab.version
 
 
-def _present_content(place: Held) -> Held:
+def _present_content(place: AbstractValue) -> AbstractValue:
     """The present content of a place; for a list, its latest version."""
     return InMemory(place.slab, place.slab.version) if isinstance(place, InMemory) else place

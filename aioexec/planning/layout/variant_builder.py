@@ -17,8 +17,8 @@ from aioexec.planning.instruction import Instruction
 from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.layout.layout import Layout
 from aioexec.planning.layout.pending import (
+    AbstractValue,
     Array,
-    Held,
     InMemory,
     ListsRefusedError,
     Object,
@@ -92,7 +92,7 @@ def _laid_out(layout: Layout, lanes: int) -> Variant:
 
 def _reads_large_variables(layout: Layout) -> bool:
     """Whether an item only reads variables, as a saver does, and large ones."""
-    specs = [layout.spec(layout.held[value]) for value in layout.item.outputs]
+    specs = [layout.spec(layout.values[value]) for value in layout.item.outputs]
     is_large = sum(spec.nbytes for spec in specs if spec is not None) >= _LARGE
     return is_large and all(each.node.row.role is Role.READ for each in layout.instructions)
 
@@ -116,7 +116,7 @@ class _Freezer:
     def variant(self) -> Variant:
         layout = self.layout
         for value in layout.item.outputs:
-            self._place_output(value, layout.held[value])
+            self._place_output(value, layout.values[value])
         slots = self._number_slots()
         constants = self._pool(self.arena_slot + 1)
         uses = layout.versions.uses()
@@ -148,28 +148,34 @@ class _Freezer:
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
             sum(each.structure is None for each in layout.instructions),
-            {value: held.spec for value, held in layout.held.items() if isinstance(held, Local)},
+            {
+                value: abstract.spec
+                for value, abstract in layout.values.items()
+                if isinstance(abstract, Local)
+            },
         )
 
-    def _place_output(self, value: int, held: Held) -> None:
+    def _place_output(self, value: int, abstract: AbstractValue) -> None:
         """An output slot for a value with consumers: its own buffer, or a copy if it shares the buffer."""
-        if isinstance(held, InMemory):
+        if isinstance(abstract, InMemory):
             raise ListsRefusedError("a list that leaves the program")
-        if isinstance(held, Object):
-            self.objects.append((value, held.value))
-        elif isinstance(held, Variable) or (isinstance(held, np.ndarray) and held.dtype == object):
-            self.given.append((value, held))
-        elif isinstance(held, Local) and _owns_its_buffer(held):
-            held.buffer.slot = -1
-            self.outputs.append((value, held.buffer, held.spec))
+        if isinstance(abstract, Object):
+            self.objects.append((value, abstract.value))
+        elif isinstance(abstract, Variable) or (
+            isinstance(abstract, np.ndarray) and abstract.dtype == object
+        ):
+            self.given.append((value, abstract))
+        elif isinstance(abstract, Local) and _owns_its_buffer(abstract):
+            abstract.buffer.slot = -1
+            self.outputs.append((value, abstract.buffer, abstract.spec))
         else:
-            self._copy_output(value, held)
+            self._copy_output(value, abstract)
 
-    def _copy_output(self, value: int, held: Local | Array) -> None:
-        if isinstance(held, Local):
-            spec, source = held.spec, (held.buffer, held.offset)
+    def _copy_output(self, value: int, abstract: Local | Array) -> None:
+        if isinstance(abstract, Local):
+            spec, source = abstract.spec, (abstract.buffer, abstract.offset)
         else:
-            spec, source = Spec(held.dtype, held.shape), (self.layout.constant(held), 0)
+            spec, source = Spec(abstract.dtype, abstract.shape), (self.layout.constant(abstract), 0)
         target = self.layout.external(spec.nbytes)
         self.outputs.append((value, target, spec))
         source[0].dies = self.layout.last
@@ -232,12 +238,14 @@ class _Freezer:
             length, room = self._address(row.length), self._address(row.room)
             return Grow(storage, length, room, row.nbytes, row.limit, row.position)
         if isinstance(row, PendingMove):
-            return Move(tuple((self._source(held), number) for held, number in row.moves), row.position)
+            return Move(
+                tuple((self._source(abstract), number) for abstract, number in row.moves), row.position
+            )
         return Break(
             row.instruction,
             row.position,
             row.reason,
-            tuple(self._source(held) for held in row.inputs),
+            tuple(self._source(abstract) for abstract in row.inputs),
             tuple(out if isinstance(out, int) else (self._address(out[0])[0], out[1]) for out in row.outputs),
             row.publishes,
             tuple(self._rebinds(row)),
@@ -248,12 +256,12 @@ class _Freezer:
         assert slot >= 0
         return slot, buffer.offset + offset
 
-    def _source(self, held: Held) -> Source:
-        if isinstance(held, Local):
-            return Place(*self._address(held.buffer, held.offset), held.spec)
-        if isinstance(held, InMemory):
+    def _source(self, abstract: AbstractValue) -> Source:
+        if isinstance(abstract, Local):
+            return Place(*self._address(abstract.buffer, abstract.offset), abstract.spec)
+        if isinstance(abstract, InMemory):
             raise ListsRefusedError("a list that Python code uses")
-        return held.value if isinstance(held, Object) else held
+        return abstract.value if isinstance(abstract, Object) else abstract
 
     def _rebinds(self, row: PendingBreak) -> Iterator[tuple[int, Variable, tuple[int, ...], Instruction]]:
         for buffer, variable, shape in row.rebinds:
@@ -274,6 +282,10 @@ def _final_region(region: PendingParallelRegion, lanes: int) -> ParallelRegion:
     return ParallelRegion(tuple(tasks), start, lanes, scratch, region.lane_bytes, region.positions[0])
 
 
-def _owns_its_buffer(held: Local) -> bool:
+def _owns_its_buffer(abstract: Local) -> bool:
     """Whether a value is alone in a buffer of the arena, so that the buffer may become an output's."""
-    return held.buffer.slot is None and held.offset == 0 and held.buffer.nbytes == held.spec.nbytes
+    return (
+        abstract.buffer.slot is None
+        and abstract.offset == 0
+        and abstract.buffer.nbytes == abstract.spec.nbytes
+    )
