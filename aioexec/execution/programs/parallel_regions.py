@@ -1,9 +1,17 @@
 """Executions of a parallel region of a program: a team of threads runs its tasks, each in a lane of the arena.
 
-One thread owns the execution, a worker or the event loop; helper threads enter the region while they spin for work (see
-`devices.threads.team`). Owner and helpers take tasks from the same counters. An owner with a deadline, the event loop, leaves
-the region at that time and continues later (see `program_run`); a worker stays until all tasks are done, and sleeps between two
-searches for a ready task.
+One thread owns the execution; helper threads enter the region while they spin for work (see `devices.threads.team`). Owner and
+helpers take tasks from the same counters. There are two owners, which differ in the deadline alone:
+
+- a worker has none: it stays until all tasks are done, and sleeps between two searches for a ready task;
+- the event loop leaves the region when its time slice is over, and continues later (see `program_run`).
+
+What the second owner brings, and what it brings that helpers spin before they sleep (time of a step on two processors):
+
+    step                              all    owned by workers   helpers do not spin
+    256 branches                   370 µs             440 µs                402 µs
+    MLP, inference of one image     27 µs              73 µs                 35 µs
+    MLP, training step             540 µs             640 µs                637 µs
 
 A row that fails stops the region. The rows that precede it in program order are then run all the same. So the error is always
 that of the first failing row of the program, and the rows before it have run, regardless of the number of workers.
