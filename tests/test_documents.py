@@ -138,6 +138,63 @@ def test_the_tests_that_it_names_exist(document):
     assert missing == []
 
 
+WALKS: dict[str, dict[str, tuple[str, ...]]] = {
+    "An op": {
+        "Square": (
+            "ops/math/math_functions.py",
+            "names/op_modules.py",
+            "tests/ops/cases_elementwise.py",
+            "tests/interop/parity/tables/",
+        ),
+        "square": (
+            "ops/math/math_functions.py",
+            "names/tensors.py",
+            "aioexec/math.py",
+            "aioexec/name_table.py",
+        ),
+    },
+    "A device type": {
+        "ReferenceDevice": ("devices/reference.py",),
+        "ReferenceDeviceFactory": ("devices/builtin.py", "tests/devices/test_device.py"),
+        "REFERENCE": ("tests/devices/test_registry.py",),
+    },
+    "A transport": {
+        "Channel": (
+            "distributed/transport/grpc/",
+            "distributed/transport/memory/",
+            "distributed/transport/local.py",
+        ),
+        "MemoryTransport": ("distributed/transport/memory/", "tests/distributed/test_memory_transport.py"),
+        "NegotiatedTransport": ("distributed/server/server.py", "distributed/transport/channels.py"),
+    },
+    "A pass": {
+        "drop_identities": (
+            "planning/simplify.py",
+            "planning/passes.py",
+            "tests/planning/test_passes.py",
+            "tests/planning/test_pipeline.py",
+            "tests/planning/test_simplify.py",
+        ),
+    },
+}
+"""The models of the walks of docs/contributing.md: by section a name, and the files that a walk with it passes through."""
+
+
+@pytest.mark.parametrize("section", WALKS)
+def test_a_walk_of_contributing_passes_through_all_files_that_have_its_model(section):
+    text = (
+        text_of(REPOSITORY / "docs" / "contributing.md").partition(f"## {section}\n")[2].partition("\n## ")[0]
+    )
+
+    for model, files in WALKS[section].items():
+        for name in files:
+            place = file_named(name)
+            assert f"`{name}`" in text
+            assert place is not None
+            sources = place.rglob("*.py") if place.is_dir() else [place]
+            assert any(model in words_of(text_of(source)) for source in sources), (model, name)
+
+
 def test_the_figure_of_the_layers_has_every_package():
     figure = blocks(REPOSITORY / "docs" / "architecture.md", "")[0]
     packages = {path.parent.name for path in (REPOSITORY / "aioexec").glob("*/__init__.py")}
