@@ -28,7 +28,7 @@ class Exchange(Protocol):
         """Push a value to the task that receives it; False if that task requests it, or is in this process."""
         ...
 
-    def comes(self, key: str) -> bool:
+    def expect_push(self, key: str) -> bool:
         """Whether the value of a key is pushed to this process."""
         ...
 
@@ -91,7 +91,7 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """Whether a value arrives at this table without a request."""
         if key.startswith(self._prefix):  # a key begins with the device that sends
             return True
-        return self._exchange is not None and key not in self._announced and self._exchange.comes(key)
+        return self._exchange is not None and key not in self._announced and self._exchange.expect_push(key)
 
     def expect(self, key: str, receiver: Waiting) -> None:
         if self._waits_here(key):
@@ -114,10 +114,10 @@ class RemoteRendezvous(IntraProcessRendezvous):
     def _call(self, key: str, receiver: Waiting) -> asyncio.Future[Received]:
         call = self._fetch(key)
         self._calls[call] = key, receiver
-        call.add_done_callback(self._arrived)
+        call.add_done_callback(self._on_reply)
         return call
 
-    def _arrived(self, call: asyncio.Future[Received]) -> None:
+    def _on_reply(self, call: asyncio.Future[Received]) -> None:
         error = CancelledError("the transfer was cancelled") if call.cancelled() else call.exception()
         _, receiver = self._calls.pop(call, (None, None))
         if receiver is None or receiver.done():
@@ -131,7 +131,7 @@ class RemoteRendezvous(IntraProcessRendezvous):
 
     # Pushed values
 
-    def pushed(self, key: str, value: Any, is_dead: bool) -> None:
+    def on_value_pushed(self, key: str, value: Any, is_dead: bool) -> None:
         """Deliver a pushed value; a request that was made for it meanwhile is cancelled."""
         for call, (wanted, receiver) in self._calls.items():
             if wanted == key:
@@ -143,14 +143,14 @@ class RemoteRendezvous(IntraProcessRendezvous):
         if self.error is None:
             super().send(key, value, is_dead)
 
-    def announced(self, key: str) -> None:
+    def on_value_announced(self, key: str) -> None:
         """Record that the value of a key must be requested; request it now if a receiver waits."""
         self._announced.add(key)
         while (receiver := self._table.take_receiver(key)) is not None:
             if not receiver.done():
                 self._call(key, receiver)
 
-    def lost(self, task: str, error: OpError) -> None:
+    def on_task_lost(self, task: str, error: OpError) -> None:
         """Fail the receivers that wait for a task from which nothing arrives any more."""
         fail_receivers(self._table.take_receivers(f"{task}/"), error)
 

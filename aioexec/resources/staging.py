@@ -80,7 +80,7 @@ class _Area(BlockingResource):
         served: Attempt | None = self._submit(self._putters, WaitUntil(has_room, put))
         return served
 
-    def _cleared(self) -> None:
+    def _reset_size(self) -> None:
         """Reset the size after a clear."""
         self._bytes = 0
         self._flush()
@@ -138,7 +138,7 @@ class StagingArea(_Area):
     def clear(self) -> None:
         """Remove everything."""
         self._tuples.clear()
-        self._cleared()
+        self._reset_size()
 
     def _take(self) -> Values:
         values = self._tuples.popleft()
@@ -268,7 +268,7 @@ class StagingMap(_Area):
         """Remove everything."""
         self._whole.clear()
         self._parts.clear()
-        self._cleared()
+        self._reset_size()
 
     # Service
 

@@ -54,10 +54,10 @@ async def _predict(request: web.Request) -> web.Response:
     body = await request_body.read(request)
     if request.app[DECOMPRESSES]:
         body = await request_body.decompress(request, body)
-    asked = await _bounded(len(body), lambda: decode_request(model.inputs, body))
+    asked = await _run_sized(len(body), lambda: decode_request(model.inputs, body))
     values = await model.session.run(dict(model.outputs), asked.feeds)
     size = _BYTES_A_NUMBER * sum(value.size for value in values.values())
-    answer = await _bounded(size, lambda: encode_answer(values, asked.count))
+    answer = await _run_sized(size, lambda: encode_answer(values, asked.count))
     return web.Response(body=answer, content_type="application/json")
 
 
@@ -74,7 +74,7 @@ def _model(request: web.Request) -> Model:
     return models[name]
 
 
-async def _bounded(size: int, work: Callable[[], T]) -> T:
+async def _run_sized(size: int, work: Callable[[], T]) -> T:
     """Run work proportional to `size` bytes of JSON, without blocking the loop."""
     return work() if size <= _LARGEST_INLINE else await in_thread(work)
 

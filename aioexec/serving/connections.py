@@ -55,7 +55,7 @@ class Connections:
     def __init__(self, server: web.Server) -> None:
         self._server = server
         self._handle = server.request_handler
-        server.request_handler = self._handled
+        server.request_handler = self._handle_request
         self._most = most_connections()
         self._open: set[_Connection] = set()
         self.waiting: dict[_Connection, asyncio.TimerHandle] = {}
@@ -63,7 +63,7 @@ class Connections:
     def __call__(self) -> _Connection:
         return _Connection(self, self._server)
 
-    def opened(self, connection: _Connection) -> None:
+    def on_connection_made(self, connection: _Connection) -> None:
         """Add a connection; beyond the limit, close the one that has been idle longest, which may be the new one."""
         self._open.add(connection)
         self.wait(connection, _HEAD_SECONDS)
@@ -82,7 +82,7 @@ class Connections:
         if timer is not None:
             timer.cancel()
 
-    def lost(self, connection: _Connection) -> None:
+    def on_connection_lost(self, connection: _Connection) -> None:
         self._open.discard(connection)
         self.end_wait(connection)
 
@@ -92,10 +92,10 @@ class Connections:
             self._close(connection)
 
     def _close(self, connection: _Connection) -> None:
-        self.lost(connection)
+        self.on_connection_lost(connection)
         connection.abort()
 
-    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         connection: Any = request.protocol
         self.end_wait(connection)
         try:
@@ -120,10 +120,10 @@ class _Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport
         super().connection_made(transport)
-        self._connections.opened(self)
+        self._connections.on_connection_made(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._connections.lost(self)
+        self._connections.on_connection_lost(self)
         super().connection_lost(exc)
         self._socket = None
 

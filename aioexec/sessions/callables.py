@@ -17,7 +17,7 @@ class CallableSession(Protocol):
     @property
     def prepared(self) -> Mapping[Any, Any]: ...
     def begin(self, prepared: Any, feeds: Any) -> Any: ...
-    def finished(self, begun: Any) -> Awaitable[list[Any]]: ...
+    def finish(self, begun: Any) -> Awaitable[list[Any]]: ...
     def run(
         self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
     ) -> Awaitable[Any]: ...
@@ -51,9 +51,7 @@ class FetchCallable:
             prepared = session.prepared.get(self._key)
             outputs = None if prepared is None else session.begin(prepared, values)
             if prepared is not None and outputs is not None:
-                return prepared.build(
-                    outputs if isinstance(outputs, list) else await session.finished(outputs)
-                )
+                return prepared.build(outputs if isinstance(outputs, list) else await session.finish(outputs))
         elif not self._accepts_options:
             raise GraphTypeError("make_callable: options are taken only with accept_options=True")
         feeds = dict(zip(self._feeds, values, strict=True))

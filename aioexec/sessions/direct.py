@@ -175,11 +175,11 @@ class DirectSession(Host, SessionRuntime):
             await self._planning[asked].wait()
         planned = self._by_asked.get(asked)
         if planned is None:
-            planned = await self._planned(signature, asked)
+            planned = await self._make_executor(signature, asked)
         found = planned if planned.plan.signature == signature else Reordered(planned, signature)
         return self._executors.setdefault(signature, found)
 
-    async def _planned(self, signature: Signature, asked: Asked) -> Executor:
+    async def _make_executor(self, signature: Signature, asked: Asked) -> Executor:
         if self.is_finalized or (self.options.optimize_for_static_graph and self._by_asked):
             raise FailedPreconditionError(
                 "Session has been finalized: what was planned can be run, and nothing else"
@@ -255,11 +255,11 @@ class DirectSession(Host, SessionRuntime):
             if self._must_sync:
                 await self.device_mgr.sync()
         except BaseException as error:
-            reported = report.failed(error, perf_counter_ns() - began)
+            reported = report.record_failure(error, perf_counter_ns() - began)
             if reported is error:
                 raise
             raise reported from error
-        report.done(feeds, outputs, perf_counter_ns() - began)
+        report.record_success(feeds, outputs, perf_counter_ns() - began)
         if metadata is not None:
             await self.in_planner(report.write)
         return outputs

@@ -124,7 +124,7 @@ class FeedConverter:
             raise type(error)(f"Cannot feed {self.tensor.name!r}: {error.message}") from error
 
 
-async def converted(
+async def convert_feeds(
     converters: Sequence[FeedConverter],
     given: Sequence[Any],
     elsewhere: Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]],

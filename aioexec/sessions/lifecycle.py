@@ -73,7 +73,7 @@ class Life(Generic[Step]):
         self.state = State.CANCELLING
         return list(self.under_way)
 
-    def released(self) -> None:
+    def mark_released(self) -> None:
         """Record that everything was released."""
         assert not self.under_way
         assert self.state is not State.OPEN

@@ -14,7 +14,7 @@ from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.feeds import FeedConverter, convert_feeds
 from aioexec.sessions.names import canonical, fed_tensor, find_operation, parse_tensor_name, signature_of
 from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.run_options import StepOptions
@@ -63,7 +63,7 @@ class NamedStep:
         scope: StepScope,
     ) -> list[Any]:
         """Run the step; values are in the order of the names of feeds and outputs."""
-        values = await converted(self.converters, feeds, session.convert)
+        values = await convert_feeds(self.converters, feeds, session.convert)
         outputs = await session.run_step(self.executor, values, options, metadata, scope)
         return self.ordered(outputs)
 

@@ -40,7 +40,7 @@ class StepReport:
         )
         self.collector = StepStatsCollector() if is_watched else None
 
-    def done(self, feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
+    def record_success(self, feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
         """Record that the step succeeded."""
         count_success(feeds, outputs, nanoseconds)
         if self._updates_costs and self.collector is not None:
@@ -50,7 +50,7 @@ class StepReport:
         """Fill the caller's RunMetadata; not on the event loop, since the messages of a large graph take long."""
         self._reports.write(self)
 
-    def failed(self, error: BaseException, nanoseconds: int) -> BaseException:
+    def record_failure(self, error: BaseException, nanoseconds: int) -> BaseException:
         """Record that the step failed; returns the error to raise."""
         count_failure(error, nanoseconds)
         if (

@@ -134,7 +134,7 @@ class SessionRuntime:
         async with self._shutting_down:
             if self.steps.life.state is not State.CLOSED:
                 await self.shut_down()
-                self.steps.life.released()
+                self.steps.life.mark_released()
 
     def about_to_close(self) -> None:
         """Called once, before the active steps are ended: stop waits that only delay them."""

@@ -34,7 +34,7 @@ from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
-from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
+from aioexec.sessions.feeds import FeedConverter, convert_feeds, expand, expand_keys, feed_tensors
 from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, remembered_by, structure_key
 from aioexec.sessions.lifecycle import State, closed_error
 from aioexec.sessions.options import SessionOptions
@@ -247,7 +247,7 @@ class Session:
         if prepared is not None and options is None and run_metadata is None:
             outputs = self.begin(prepared, feeds.values())
             if outputs is not None:
-                return prepared.build(outputs if isinstance(outputs, list) else await self.finished(outputs))
+                return prepared.build(outputs if isinstance(outputs, list) else await self.finish(outputs))
         return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
 
     def _find(self, fetches: Any, feeds: Any) -> Prepared | None:
@@ -275,7 +275,7 @@ class Session:
             STEPS.value += 1
         return outputs
 
-    async def finished(self, pending: Pending) -> list[Any]:
+    async def finish(self, pending: Pending) -> list[Any]:
         """The results of a step that has begun; `close` waits for it."""
         with self._open().scope_of(DEFAULT):
             return await pending.finish()
@@ -291,7 +291,7 @@ class Session:
                 if prepared is None:
                     feeds = self._checked(feeds)
                     prepared = await self._prepare(runtime, fetches, feeds)
-                values = await converted(prepared.converters, list(feeds.values()), runtime.convert)
+                values = await convert_feeds(prepared.converters, list(feeds.values()), runtime.convert)
                 outputs = await runtime.run_step(prepared.executor, values, options, metadata, scope)
                 return prepared.build(outputs)
             finally:

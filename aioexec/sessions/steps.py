@@ -48,9 +48,9 @@ class StepScope:
         if timeout_in_ms > 0:
             loop = asyncio.get_running_loop()
             self.deadline = loop.time() + timeout_in_ms / 1000
-            self._timer = loop.call_at(self.deadline, self._expired, timeout_in_ms)
+            self._timer = loop.call_at(self.deadline, self._on_deadline, timeout_in_ms)
 
-    def _expired(self, timeout_in_ms: int) -> None:
+    def _on_deadline(self, timeout_in_ms: int) -> None:
         self.cancel(
             DeadlineExceededError(
                 f"Timed out waiting for notification: the step was not done after {timeout_in_ms} ms"
@@ -78,7 +78,7 @@ class StepScope:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop_timer()
-        self._steps.ended(self)
+        self._steps.on_step_ended(self)
         task, self._task = self._task, None
         if self._error is None or task is None:
             return
@@ -112,7 +112,7 @@ class Steps:
         """A step of the running task; the caller enters it at once."""
         return StepScope(self, timeout_in_ms)
 
-    def ended(self, step: UnderWay) -> None:
+    def on_step_ended(self, step: UnderWay) -> None:
         if self.life.end(step) and self._quiet is not None:
             self._quiet.set()
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 
-async def settled(value: Value | Awaitable[Value]) -> Value:
+async def settle(value: Value | Awaitable[Value]) -> Value:
     """The result of a callback, awaited if it is awaitable."""
     if inspect.isawaitable(value):
         return await value

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aioexec.errors import FailedPreconditionError, OutOfRangeError
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 
 
 class TrainingStateError(FailedPreconditionError, RuntimeError):
@@ -48,10 +48,10 @@ def end_of_loop(error: BaseException) -> BaseException:
     return ended
 
 
-async def called(callback: Callable[..., Awaitable[Any] | Any], *args: Any) -> Any:
+async def call_function(callback: Callable[..., Awaitable[Any] | Any], *args: Any) -> Any:
     """Call a plain or `async def` function; StopIteration is raised as EndOfLoopError."""
     try:
-        return await settled(callback(*args))
+        return await settle(callback(*args))
     except (StopIteration, RuntimeError) as error:
         if not is_stop_iteration(error):
             raise

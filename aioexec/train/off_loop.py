@@ -22,10 +22,10 @@ async def off_loop(
     Raises:
         ResourceExhaustedError: no thread can be started; the call is not made.
     """
-    return await uninterrupted(in_thread(function, *args, **kwargs))
+    return await run_uninterrupted(in_thread(function, *args, **kwargs))
 
 
-async def uninterrupted(work: Awaitable[Result]) -> Result:
+async def run_uninterrupted(work: Awaitable[Result]) -> Result:
     """Await work that must not be interrupted: a caller that is cancelled, even twice, returns only after its end."""
     running = asyncio.ensure_future(work)
     try:

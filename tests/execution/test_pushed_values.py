@@ -33,8 +33,8 @@ class ToyExchange:
         self.notified: set[str] = set()
         self.followers: set[str] = set()
         self.sources: set[str] = set()
-        self.pushed: list[tuple[str, Any, bool, bool]] = []
-        self._deliver = deliver or (lambda *said: self.pushed.append(said))
+        self.on_value_pushed: list[tuple[str, Any, bool, bool]] = []
+        self._deliver = deliver or (lambda *said: self.on_value_pushed.append(said))
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
         follower = key.split(";")[2].partition("/device:")[0]
@@ -45,7 +45,7 @@ class ToyExchange:
         self._deliver(key, value, is_dead, is_kept)
         return not is_kept
 
-    def comes(self, key: str) -> bool:
+    def expect_push(self, key: str) -> bool:
         return key.partition("/device:")[0] in self.sources
 
 
@@ -75,7 +75,7 @@ async def test_what_comes_from_a_source_is_waited_for_here(
     exchange.sources.add(THERE)
     receiver = Receiver()
     if first == "value":
-        rendezvous.pushed(key(THERE, HERE), 1, False)
+        rendezvous.on_value_pushed(key(THERE, HERE), 1, False)
 
     if how == "recv":
         future = rendezvous.recv(key(THERE, HERE))
@@ -85,7 +85,7 @@ async def test_what_comes_from_a_source_is_waited_for_here(
     else:
         rendezvous.expect(key(THERE, HERE), receiver)
     if first == "receiver":
-        rendezvous.pushed(key(THERE, HERE), 1, False)
+        rendezvous.on_value_pushed(key(THERE, HERE), 1, False)
     await all_tasks_blocked()
 
     assert receiver.result == (1, False)
@@ -100,8 +100,8 @@ async def test_a_value_that_was_asked_for_before_it_came_is_taken_once(
     future = rendezvous.recv(key(THERE, HERE, "other"))
     exchange.sources.add(THERE)
 
-    rendezvous.pushed(key(THERE, HERE), None, True)
-    rendezvous.pushed(key(THERE, HERE, "other"), 2, False)
+    rendezvous.on_value_pushed(key(THERE, HERE), None, True)
+    rendezvous.on_value_pushed(key(THERE, HERE, "other"), 2, False)
     await all_tasks_blocked()
 
     assert receiver.result == (None, True)
@@ -114,7 +114,7 @@ async def test_what_came_before_it_is_known_to_come_unasked_is_not_asked_for(
     wire: Wire, rendezvous: RemoteRendezvous
 ):
     for edge in ("tried", "received"):
-        rendezvous.pushed(key(THERE, HERE, edge), 1, False)
+        rendezvous.on_value_pushed(key(THERE, HERE, edge), 1, False)
 
     assert rendezvous.try_recv(key(THERE, HERE, "tried")) == (1, False)
     assert await rendezvous.recv(key(THERE, HERE, "received")) == (1, False)
@@ -132,7 +132,7 @@ async def test_what_is_announced_is_asked_for(
         rendezvous.expect(key(THERE, HERE), given_up)
         rendezvous.expect(key(THERE, HERE), receiver)
 
-    rendezvous.announced(key(THERE, HERE))
+    rendezvous.on_value_announced(key(THERE, HERE))
     if not waits:
         rendezvous.expect(key(THERE, HERE), receiver)
     wire.other_side.send(key(THERE, HERE), LARGE)
@@ -148,7 +148,7 @@ async def test_what_is_announced_while_it_is_asked_for_is_asked_for_once(
     future = rendezvous.recv(key(THERE, HERE))
     exchange.sources.add(THERE)
 
-    rendezvous.announced(key(THERE, HERE))
+    rendezvous.on_value_announced(key(THERE, HERE))
     wire.other_side.send(key(THERE, HERE), LARGE)
 
     assert await future == (LARGE, False)
@@ -162,7 +162,7 @@ async def test_who_gives_up_waiting_for_what_comes_leaves_the_value_to_the_next(
     given_up, kept = rendezvous.recv(key(THERE, HERE)), rendezvous.recv(key(THERE, HERE))
 
     given_up.cancel()
-    rendezvous.pushed(key(THERE, HERE), 1, False)
+    rendezvous.on_value_pushed(key(THERE, HERE), 1, False)
 
     assert await kept == (1, False)
 
@@ -174,12 +174,12 @@ async def test_a_lost_source_fails_exactly_those_who_wait_for_it(
     rendezvous.expect(key(THERE, HERE), lost := Receiver())
     rendezvous.expect(key(ELSEWHERE, HERE), other := Receiver())
     rendezvous.expect(key(HERE, HERE), own := Receiver())
-    rendezvous.announced(key(THERE, HERE, "large"))
+    rendezvous.on_value_announced(key(THERE, HERE, "large"))
     rendezvous.expect(key(THERE, HERE, "large"), asked := Receiver())
-    rendezvous.pushed(key(THERE, HERE, "came"), 1, False)
+    rendezvous.on_value_pushed(key(THERE, HERE, "came"), 1, False)
 
     exchange.sources.discard(THERE)
-    rendezvous.lost(THERE, GONE)
+    rendezvous.on_task_lost(THERE, GONE)
 
     assert lost.result is GONE
     assert (other.result, own.result, asked.result) == (None, None, None)
@@ -197,7 +197,7 @@ async def test_tasks_whose_names_begin_alike_are_not_taken_for_each_other(
     exchange.sources |= {THERE, twelve}
     rendezvous.expect(key(twelve, HERE), receiver := Receiver())
 
-    rendezvous.lost(THERE, GONE)
+    rendezvous.on_task_lost(THERE, GONE)
 
     assert receiver.result is None
     assert rendezvous.awaited() == [key(twelve, HERE)]
@@ -207,11 +207,11 @@ async def test_tasks_whose_names_begin_alike_are_not_taken_for_each_other(
 
 async def test_it_knows_whether_all_it_holds_is_from_one_task(rendezvous: RemoteRendezvous):
     assert rendezvous.is_all_from(THERE)
-    rendezvous.pushed(key(THERE, HERE), 1, False)
+    rendezvous.on_value_pushed(key(THERE, HERE), 1, False)
     assert rendezvous.is_all_from(THERE)
     assert not rendezvous.is_all_from(ELSEWHERE)
 
-    rendezvous.announced(key(ELSEWHERE, HERE))
+    rendezvous.on_value_announced(key(ELSEWHERE, HERE))
 
     assert not rendezvous.is_all_from(THERE)
 
@@ -220,9 +220,9 @@ async def test_what_comes_after_an_abort_passes(exchange: ToyExchange, rendezvou
     exchange.sources.add(THERE)
     rendezvous.start_abort(AbortedError("the step failed"))
 
-    rendezvous.pushed(key(THERE, HERE), 1, False)
-    rendezvous.announced(key(THERE, HERE, "large"))
-    rendezvous.lost(THERE, GONE)
+    rendezvous.on_value_pushed(key(THERE, HERE), 1, False)
+    rendezvous.on_value_announced(key(THERE, HERE, "large"))
+    rendezvous.on_task_lost(THERE, GONE)
 
     rendezvous.check_invariants()
     assert rendezvous.is_empty
@@ -239,7 +239,7 @@ async def test_a_step_that_joins_a_cluster_of_its_own_asks_for_everything(
     rendezvous.send(key(HERE, THERE), 1)
 
     assert wire.asked == [key(THERE, HERE)]
-    assert exchange.pushed == []
+    assert exchange.on_value_pushed == []
     assert await rendezvous.recv_here(key(HERE, THERE)) == (1, False)
     rendezvous.close()
 
@@ -255,7 +255,7 @@ async def test_a_value_goes_to_a_follower_and_is_not_kept(
     rendezvous.send(key(HERE, THERE), 1)
     rendezvous.send(key(HERE, THERE, "dead"), None, True)
 
-    assert exchange.pushed == [
+    assert exchange.on_value_pushed == [
         (key(HERE, THERE), 1, False, False),
         (key(HERE, THERE, "dead"), None, True, False),
     ]
@@ -267,7 +267,7 @@ async def test_a_large_value_is_kept_for_who_asks(exchange: ToyExchange, rendezv
 
     rendezvous.send(key(HERE, THERE), LARGE)
 
-    assert exchange.pushed == [(key(HERE, THERE), LARGE, False, True)]
+    assert exchange.on_value_pushed == [(key(HERE, THERE), LARGE, False, True)]
     assert await rendezvous.recv_here(key(HERE, THERE)) == (LARGE, False)
 
 
@@ -282,7 +282,7 @@ async def test_who_has_asked_gets_the_value_by_his_answer_unless_he_has_given_up
         rendezvous.send(key(HERE, THERE, edge), 1)
 
     assert await asked == (1, False)
-    assert exchange.pushed == [(key(HERE, THERE, "given up"), 1, False, False)]
+    assert exchange.on_value_pushed == [(key(HERE, THERE, "given up"), 1, False, False)]
     assert rendezvous.is_empty
 
 
@@ -297,7 +297,7 @@ async def test_what_was_kept_goes_to_who_begins_to_follow(
 
     rendezvous.push_kept()
 
-    assert [value for _, value, _, _ in exchange.pushed] == [1, LARGE, 2]
+    assert [value for _, value, _, _ in exchange.on_value_pushed] == [1, LARGE, 2]
     for left, value in ((key(HERE, THERE, 1), LARGE), (key(HERE, ELSEWHERE), 3), (key(HERE, HERE), 4)):
         assert rendezvous.try_recv(left) == (value, False)
     assert rendezvous.is_empty
@@ -318,7 +318,7 @@ async def test_only_a_step_that_has_told_a_task_something_ends_with_it(
             use(key(HERE, HERE))
     with pytest.raises(UnavailableError):
         rendezvous.send(key(HERE, THERE, "more"), 1)
-    assert exchange.pushed == [(key(HERE, THERE), 1, False, False)]
+    assert exchange.on_value_pushed == [(key(HERE, THERE), 1, False, False)]
 
 
 # Both sides, and a wire on which everything may overtake everything
@@ -364,7 +364,7 @@ class TwoSides:
     def look(self, _: int) -> None:
         """A value that is missing for long is requested."""
         for awaited in self.receiver.awaited():
-            self.receiver.announced(awaited)
+            self.receiver.on_value_announced(awaited)
 
     def lose(self, edge: int) -> None:
         """The connection: what is on its way never comes, and both sides know."""
@@ -374,7 +374,7 @@ class TwoSides:
         self.on_wire.clear()
         self.follows.sources.discard(THERE)
         self.pushes.followers.discard(HERE)
-        self.receiver.lost(THERE, GONE)
+        self.receiver.on_task_lost(THERE, GONE)
         self.sender.cut_off(HERE, GONE)
         for call in list(self.receiver._calls):
             call.set_exception(GONE)
@@ -383,9 +383,9 @@ class TwoSides:
 
     def _push(self, key: str, value: Any, is_dead: bool, is_kept: bool) -> None:
         if is_kept:
-            self.on_wire.append(lambda: self.receiver.announced(key))
+            self.on_wire.append(lambda: self.receiver.on_value_announced(key))
         else:
-            self.on_wire.append(lambda: self.receiver.pushed(key, value, is_dead))
+            self.on_wire.append(lambda: self.receiver.on_value_pushed(key, value, is_dead))
 
     def _ask(self, key: str) -> asyncio.Future[Received]:
         call: asyncio.Future[Received] = asyncio.get_running_loop().create_future()

@@ -59,7 +59,7 @@ def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events:
         elif event == "cancel":
             cancelled += life.cancel()
         elif event == "release" and before is not State.OPEN and not life.under_way:
-            life.released()
+            life.mark_released()
         assert order.index(life.state) >= order.index(before)
         assert life.is_open == (life.state is State.OPEN)
         life.check_invariants()

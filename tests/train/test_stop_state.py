@@ -33,7 +33,7 @@ def test_a_request_without_an_error_leaves_no_room_for_a_later_one():
 
 def test_a_joined_group_raises_what_is_reported_to_it():
     state = StopState([OutOfRangeError])
-    state.joined()
+    state.on_joined()
 
     with pytest.raises(AbortedError, match="late"):
         state.request_stop(AbortedError("late"))
@@ -106,7 +106,7 @@ def test_whatever_happens_the_first_error_that_counts_is_kept(events: list[str])
             state.clear_stop()
             requests, is_joined = [], False
         elif event == "join":
-            state.joined()
+            state.on_joined()
             is_joined = True
         elif is_joined and counts:
             with pytest.raises(type(REPORTS[event])):

@@ -15,7 +15,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.errors import TrainingStateError
 
 START = np.array([1.0, 2.0], np.float32)
@@ -54,7 +54,7 @@ class Replicas:
         async with ax.Session() as self.session:
             await self.session.run(init)
             for hook in self.hooks:
-                await settled(hook.after_create_session(self.session, coordinator))
+                await settle(hook.after_create_session(self.session, coordinator))
             yield
             coordinator.request_stop()
             await coordinator.join()
@@ -139,7 +139,7 @@ async def test_a_replica_of_a_model_that_is_not_there_yet_says_what_is_missing()
         replicas = Replicas(1, 1, use_resource=True)
         async with ax.Session() as session:
             with pytest.raises(TrainingStateError, match="Variables not initialized: global_step, var"):
-                await settled(replicas.hooks[0].after_create_session(session, ax.train.Coordinator()))
+                await settle(replicas.hooks[0].after_create_session(session, ax.train.Coordinator()))
 
 
 async def test_a_monitored_session_trains_with_the_hook():

@@ -10,7 +10,7 @@ from aioexec.distributed.client.step_requests import StepRequest
 from aioexec.errors import InternalError, InvalidArgumentError, UnknownNameError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.feeds import FeedConverter, convert_feeds
 from aioexec.sessions.names import canonical
 from aioexec.sessions.run_options import StepOptions
 
@@ -31,7 +31,9 @@ class NamedFeeds:
         """Convert the values to arrays."""
         pairs = list(zip(self.converters, values, strict=True))
         known = [(converter, value) for converter, value in pairs if converter is not None]
-        done = iter(await converted([each for each, _ in known], [value for _, value in known], elsewhere))
+        done = iter(
+            await convert_feeds([each for each, _ in known], [value for _, value in known], elsewhere)
+        )
         return [dtypes.to_array(value) if converter is None else next(done) for converter, value in pairs]
 
 

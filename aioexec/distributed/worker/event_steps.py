@@ -69,7 +69,7 @@ class _StepUnderWay:
         self._set_result(result)
 
     def _set_result(self, result: list[Any] | OpError) -> None:
-        self._steps.ended(self)
+        self._steps.on_step_ended(self)
         try:
             reply = self._make_reply(result)
         except Exception as error:

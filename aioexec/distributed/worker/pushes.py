@@ -85,8 +85,8 @@ class StepExchange:
         target.notify(Payload(message, [value] if travels and not is_dead else ()))
         return travels
 
-    def comes(self, key: str) -> bool:
-        return self._pushes.comes(key)
+    def expect_push(self, key: str) -> bool:
+        return self._pushes.expect_push(key)
 
 
 class Pushes:
@@ -185,7 +185,7 @@ class Pushes:
 
     # As a receiver
 
-    def comes(self, key: str) -> bool:
+    def expect_push(self, key: str) -> bool:
         """Whether the value of a key will be pushed; if so, the timer checks waits for it."""
         if not self._sources or key.partition("/device:")[0] not in self._sources:
             return False
@@ -235,11 +235,11 @@ class Pushes:
         if step is None:
             return
         if message.is_kept:
-            step.rendezvous.announced(key)
+            step.rendezvous.on_value_announced(key)
             return
         if self._log.is_on:
             self._log.note(step_id, key, perf_counter_ns(), value)
-        step.rendezvous.pushed(key, value, message.is_dead)
+        step.rendezvous.on_value_pushed(key, value, message.is_dead)
 
     def _on_source_lost(self, source: str, why: str) -> None:
         """Fail the waits for values of a task, and drop the steps that consist only of values that it has pushed."""
@@ -248,7 +248,7 @@ class Pushes:
         self._sources.discard(source)
         error = UnavailableError(f"{source} sends {self._task} nothing more: {why}")
         for step in self._steps.all():
-            step.rendezvous.lost(source, error)
+            step.rendezvous.on_task_lost(source, error)
             if step.owner is None and not step.uses and step.rendezvous.is_all_from(source):
                 self._steps.end(step.step_id, error)
 
@@ -263,7 +263,7 @@ class Pushes:
                 if key.partition("/device:")[0] not in self._sources:
                     continue
                 if (step.step_id, key) in waited:
-                    step.rendezvous.announced(key)
+                    step.rendezvous.on_value_announced(key)
                 else:
                     self._waited.add((step.step_id, key))
         if self._waited:

@@ -106,7 +106,7 @@ def _write_row(arrays: Sequence[TensorArray], index: Any, values: Sequence[Any])
     return [array.write(index, value) for array, value in zip(arrays, values, strict=True)]
 
 
-def _checked(function: Any) -> None:
+def _check_function(function: Any) -> None:
     if not callable(function):
         raise GraphTypeError(f"fn must be callable, got {function!r}")
 
@@ -133,7 +133,7 @@ def map_fn(
     Raises:
         GraphTypeError, GraphValueError: an argument has another form, or `fn` returns another structure.
     """
-    _checked(fn)
+    _check_function(fn)
     dtype = dtype if fn_output_signature is None else fn_output_signature
     with op_scope(name, "map", *flatten(elems)):
         elements = _Elements(elems)
@@ -173,7 +173,7 @@ def scan(
     Raises:
         GraphTypeError, GraphValueError: an argument has another form, or `fn` returns another structure.
     """
-    _checked(fn)
+    _check_function(fn)
     with op_scope(name, "scan", *flatten(elems)):
         elements = _Elements(elems)
         first, step, goes_on = elements.order(reverse)
@@ -234,7 +234,7 @@ def foldr(
 def _fold(
     fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, options: _Options, name: str, reverse: bool
 ) -> Any:
-    _checked(fn)
+    _check_function(fn)
     with op_scope(name, name, *flatten(elems)):
         elements = _Elements(elems)
         first, step, goes_on = elements.order(reverse)

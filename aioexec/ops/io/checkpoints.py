@@ -198,7 +198,7 @@ class _Restoring:
         return self._values
 
 
-async def _restored(step: StepContext, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
+async def _restore(step: StepContext, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
     with _cancellation(step) as proceed:
         restoring = await step.run_in_worker(partial(_open, proceed, prefix, named, types))
         if restoring is None:
@@ -251,7 +251,7 @@ def _restore_kernel(context: KernelContext) -> Compute:
 
     def compute(step: StepContext, prefix: Array, names: Array, places: Array) -> Awaitable[Any]:
         named = _checked(names, places, len(types), "expected dtypes")
-        return _outputs(_restored(step, as_path(prefix, "prefix"), named, types))
+        return _outputs(_restore(step, as_path(prefix, "prefix"), named, types))
 
     return compute
 

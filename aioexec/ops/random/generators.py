@@ -96,7 +96,7 @@ def _shape_rule(context: ShapeContext) -> Sequence[Dims]:
     return [context.partial(2)]
 
 
-def _registered(
+def _register(
     signature: str, kernel: Reference, shape: Callable[..., Any], operands: tuple[int, ...]
 ) -> None:
     register(
@@ -117,14 +117,14 @@ for _name, _distribution, _default in (
     ("StatefulTruncatedNormal", "TruncatedNormal", "float"),
     ("StatefulUniformFullInt", "FullInt", "uint64"),
 ):
-    _registered(
+    _register(
         f"{_name}(resource:resource, algorithm:int64, shape:shape_dtype) -> (output:dtype)"
         f" [dtype:type={_default}; shape_dtype:type=int64] {{stateful}}",
         _drawn(_distribution),
         _shape_rule,
         (2,),
     )
-_registered(
+_register(
     "StatefulUniformInt(resource:resource, algorithm:int64, shape:shape_dtype, minval:dtype, maxval:dtype)"
     " -> (output:dtype) [dtype:type=int64; shape_dtype:type=int64] {stateful}",
     _whole,
@@ -158,13 +158,13 @@ def _skip_shape(context: ShapeContext) -> Sequence[Dims]:
     return []
 
 
-_registered(
+_register(
     "RngSkip(resource:resource, algorithm:int64, delta:int64) -> () {stateful}",
     lambda context: _only_skipped,
     _skip_shape,
     (),
 )
-_registered(
+_register(
     "RngReadAndSkip(resource:resource, alg:int32, delta:uint64) -> (value:int64) {stateful}",
     lambda context: _read_and_skipped,
     lambda context: [*_skip_shape(context), (_STATE,)],

@@ -73,7 +73,7 @@ def _variable_kernel(context: KernelContext) -> Compute:
     return run
 
 
-def _checked_specification(context: ShapeContext) -> None:
+def _check_specification(context: ShapeContext) -> None:
     """Raise GraphValueError unless begin, end and strides can be vectors of one length."""
     length: Dims = None
     for dims in context.inputs[1:4]:
@@ -81,12 +81,12 @@ def _checked_specification(context: ShapeContext) -> None:
 
 
 def _variable_shape(context: ShapeContext) -> Sequence[Dims]:
-    _checked_specification(context)
+    _check_specification(context)
     return []
 
 
 def _same_shape(context: ShapeContext) -> Sequence[Dims]:
-    _checked_specification(context)
+    _check_specification(context)
     return [context.inputs[0]]
 
 

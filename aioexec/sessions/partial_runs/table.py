@@ -21,7 +21,7 @@ from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation
 from aioexec.planning.workload import HEAVY_BYTES
-from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.feeds import FeedConverter, convert_feeds
 from aioexec.sessions.named_steps import LocalRuntime
 from aioexec.sessions.names import canonical, signature_of
 from aioexec.sessions.partial_runs.partial_run import PartialRun, needs_of
@@ -223,7 +223,7 @@ class PartialRuns:
                 else:
                     outputs = None
         except BaseException as error:
-            return self._failed(handle, found, error)
+            return self._fail(handle, found, error)
         if outputs is None:
             return self._rest(handle, found, call)
         return outputs if call.are_in_order else call.picked(outputs)
@@ -241,7 +241,7 @@ class PartialRuns:
             raise
         return call.picked(outputs)
 
-    async def _failed(self, handle: str, found: _Open, error: BaseException) -> list[Any]:
+    async def _fail(self, handle: str, found: _Open, error: BaseException) -> list[Any]:
         await self._end(handle, found, error)
         raise error
 
@@ -256,7 +256,7 @@ class PartialRuns:
 
     async def _values(self, call: _Call, given: Sequence[Any]) -> list[Any]:
         """The feeds as arrays of the run's own, since the caller may write to its arrays before the run uses them."""
-        values = await converted(call.converters, given, self._session.convert)
+        values = await convert_feeds(call.converters, given, self._session.convert)
         return [
             np.array(value, copy=True) if value is one else value
             for value, one in zip(values, given, strict=True)

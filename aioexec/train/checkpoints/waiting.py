@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.checkpoints.checkpoint_state import Path, latest_checkpoint
 from aioexec.train.off_loop import off_loop
 
@@ -59,7 +59,7 @@ async def checkpoints_iterator(
     while True:
         found = await wait_for_new_checkpoint(checkpoint_dir, path, timeout=timeout)
         if found is None:
-            if timeout_fn is None or await settled(timeout_fn()):
+            if timeout_fn is None or await settle(timeout_fn()):
                 logger.info("No new checkpoint at %s: done", checkpoint_dir)
                 return
             continue

@@ -194,7 +194,7 @@ class Coordinator:
             members = list(self._members)
         late = await self._late(members, stop_grace_period_secs)
         with self._lock:
-            self._state.joined()
+            self._state.on_joined()
             self._members.difference_update(members)
         self.raise_requested_exception()
         if late:

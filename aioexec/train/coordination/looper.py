@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphValueError
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.coordination.task_thread import TaskThread
 
@@ -64,12 +64,12 @@ class LooperThread(TaskThread):
     async def run(self) -> None:
         """The body of the task."""
         with self._coord.stop_on_exception():
-            await settled(self.start_loop())
+            await settle(self.start_loop())
             due = asyncio.get_running_loop().time()
             while not await self._wait_until_due(due):
                 due += self._timer_interval_secs or 0
-                await settled(self.run_loop())
-            await settled(self.stop_loop())
+                await settle(self.run_loop())
+            await settle(self.stop_loop())
 
     async def _wait_until_due(self, due: float) -> bool:
         """Wait until the next call is due; returns whether a stop was requested instead."""

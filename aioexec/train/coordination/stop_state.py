@@ -57,7 +57,7 @@ class StopState:
         self.is_stopping = self.is_joined = False
         self.error = None
 
-    def joined(self) -> None:
+    def on_joined(self) -> None:
         """Event: the group was joined."""
         self.is_joined = True
 

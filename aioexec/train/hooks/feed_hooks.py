@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import OutOfRangeError
-from aioexec.train.errors import called
+from aioexec.train.errors import call_function
 from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class FeedFnHook(SessionRunHook):
         self.feed_fn = feed_fn
 
     async def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
-        return SessionRunArgs(fetches=None, feed_dict=await called(self.feed_fn))
+        return SessionRunArgs(fetches=None, feed_dict=await call_function(self.feed_fn))
 
 
 class FinalOpsHook(SessionRunHook):

@@ -11,7 +11,7 @@ import numpy as np
 from aioexec.errors import GraphValueError, UnknownNameError
 from aioexec.formats.protos import Summary
 from aioexec.graph.graph import get_default_graph
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.global_steps import get_global_step
 from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from aioexec.train.hooks.global_step_read import required_global_step_read
@@ -103,7 +103,7 @@ class LoggingTensorHook(SessionRunHook):
     async def _log(self, values: dict[Any, Any], step: int) -> None:
         elapsed, _ = self._timer.update_last_triggered_step(step)
         if self._formatter is not None:
-            logger.info("%s", await settled(self._formatter(values)))
+            logger.info("%s", await settle(self._formatter(values)))
             return
         with np.printoptions(suppress=True):
             line = ", ".join(f"{tag} = {values[tag]!s}" for tag in self._tag_order)
@@ -165,7 +165,7 @@ class StepCounterHook(SessionRunHook):
             return
         elapsed_time, elapsed_steps = self._timer.update_last_triggered_step(global_step)
         if elapsed_time:  # no rate at the first time, nor if no time has passed
-            await settled(self._log_and_record(elapsed_steps, elapsed_time, global_step))
+            await settle(self._log_and_record(elapsed_steps, elapsed_time, global_step))
 
     def _log_and_record(
         self, elapsed_steps: int, elapsed_time: float, global_step: int

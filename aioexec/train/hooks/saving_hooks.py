@@ -12,7 +12,7 @@ from aioexec.formats.protos import SessionLog
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.io.metagraph_export import create_meta_graph_def
 from aioexec.graph.keys import GraphKeys
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.checkpoints.graph_files import write_graph
 from aioexec.train.errors import TrainingStateError
 from aioexec.train.hooks.file_writer_cache import FileWriterCache
@@ -93,7 +93,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._global_step_tensor = required_global_step_read("CheckpointSaverHook")
         self._request = SessionRunArgs(self._global_step_tensor)
         for listener in self._listeners:
-            await settled(listener.begin())
+            await settle(listener.begin())
 
     async def after_create_session(self, session: Session, coord: Coordinator) -> None:
         global_step = int(await session.run(self._global_step_tensor))
@@ -118,7 +118,7 @@ class CheckpointSaverHook(SessionRunHook):
         if last_step != self._saved_step:
             await self._save(session, last_step)
         for listener in self._listeners:
-            await settled(listener.end(session, last_step))
+            await settle(listener.end(session, last_step))
 
     async def _save_if_due(self, run_context: SessionRunContext) -> None:
         session = run_context.session
@@ -145,7 +145,7 @@ class CheckpointSaverHook(SessionRunHook):
         """Save a checkpoint; returns whether a listener requests a stop."""
         logger.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
-            await settled(listener.before_save(session, step))
+            await settle(listener.before_save(session, step))
         logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         saver = self._get_saver()
         await saver.save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)
@@ -154,7 +154,7 @@ class CheckpointSaverHook(SessionRunHook):
         logger.info("Calling checkpoint listeners after saving checkpoint %d...", step)
         should_stop = False
         for listener in self._listeners:
-            if await settled(listener.after_save(session, step)):
+            if await settle(listener.after_save(session, step)):
                 logger.info(
                     "A CheckpointSaverListener requested that training be stopped. listener: %s", listener
                 )

@@ -9,7 +9,7 @@ from aioexec.errors import GraphValueError
 from aioexec.formats.protos import SessionLog
 from aioexec.graph.graph import get_default_graph
 from aioexec.ops.io.summary_functions import merge_all
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.global_steps import get_or_create_global_step
 from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from aioexec.train.hooks.global_step_read import required_global_step_read
@@ -89,7 +89,7 @@ class SummarySaverHook(SessionRunHook):
 
     async def end(self, session: Session | None = None) -> None:
         if self._summary_writer is not None:
-            await settled(self._summary_writer.flush())
+            await settle(self._summary_writer.flush())
 
     async def _write(self, session: Session, summaries: Any) -> None:
         global_step = int(await session.run(self._global_step_tensor))
@@ -147,4 +147,4 @@ class SummaryAtEndHook(SessionRunHook):
             step = await session.run(self._global_step)
             summary = await session.run(self._summary_op, self._feed_dict)
             self._summary_writer.add_summary(summary, int(step))
-        await settled(self._summary_writer.flush())
+        await settle(self._summary_writer.flush())

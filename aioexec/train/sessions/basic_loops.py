@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import AbortedError
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.sessions.supervisor import Supervisor
 
 
@@ -29,7 +29,7 @@ async def basic_train_loop(
         try:
             async with supervisor.managed_session(master) as sess:
                 while not supervisor.should_stop():
-                    await settled(train_step_fn(sess, *(args or ()), **(kwargs or {})))
+                    await settle(train_step_fn(sess, *(args or ()), **(kwargs or {})))
                     await asyncio.sleep(0)  # yield to the services, as the step may not suspend
         except AbortedError:
             continue

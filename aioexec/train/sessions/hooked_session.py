@@ -13,7 +13,7 @@ from typing import Any
 from aioexec.errors import GraphTypeError
 from aioexec.graph.node import Tensor
 from aioexec.sessions.lifecycle import closed_error
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, end_of_loop
 from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
@@ -82,7 +82,7 @@ class _HookedSession(_WrappedSession):
             for hook in all_hooks:
                 request = hook.before_run(context)
                 if type(request) is not SessionRunArgs and request is not None:
-                    request = await settled(request)
+                    request = await settle(request)
                 requests.append(request)
             merged = self._merged
             if not merged.is_of(requests):
@@ -103,7 +103,7 @@ class _HookedSession(_WrappedSession):
                     seen, last = self._values(results, options, run_metadata), place
                 waiting = hook.after_run(context, seen)
                 if waiting is not None:
-                    await settled(waiting)
+                    await settle(waiting)
         except Exception as error:
             cause = end_of_loop(cause_of(error, self._coord))
             if cause is error:

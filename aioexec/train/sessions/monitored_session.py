@@ -45,7 +45,7 @@ from aioexec.errors import GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.train.coordination.coordinator import Coordinator
-from aioexec.train.errors import TrainingStateError, called, ends_loop
+from aioexec.train.errors import TrainingStateError, call_function, ends_loop
 from aioexec.train.input.queue_runner import start_queue_runners
 from aioexec.train.sessions.hooked_session import _HookedSession
 from aioexec.train.sessions.scaffold import Scaffold
@@ -109,7 +109,7 @@ class _CoordinatedSessionCreator:
 
     async def create_session(self) -> _CoordinatedSession:
         with self._graph.as_default():
-            tf_sess = await called(self._session_creator.create_session)
+            tf_sess = await call_function(self._session_creator.create_session)
             coord = Coordinator(clean_stop_exception_types=[])
             hooked = _HookedSession(tf_sess, self._hooks, coord)
             session = _CoordinatedSession(hooked, coord, self._stop_grace_period_secs)
@@ -118,7 +118,7 @@ class _CoordinatedSessionCreator:
                 if self._graph.get_collection(GraphKeys.QUEUE_RUNNERS):
                     start_queue_runners(sess=tf_sess, coord=coord)
                 for hook in self._hooks:
-                    await called(hook.after_create_session, tf_sess, coord)
+                    await call_function(hook.after_create_session, tf_sess, coord)
             except BaseException as error:
                 with _FirstError(coord, error):
                     await session.close()
@@ -209,14 +209,14 @@ class _MonitoredSession:
         try:
             with self._graph.as_default():
                 for hook in self._hooks:
-                    await called(hook.begin)
+                    await call_function(hook.begin)
             if self._should_recover:
                 self._sess = _RecoverableSession(self._coordinated_creator, self._recovering)
                 await self._sess.open()
             else:
                 self._sess = await self._coordinated_creator.create_session()
         except BaseException:
-            self._ended()
+            self._mark_closed()
             raise
         self._state = _State.OPEN
         return self
@@ -238,7 +238,7 @@ class _MonitoredSession:
                     with first:
                         await sess.close()
         finally:
-            self._ended()
+            self._mark_closed()
         if first.error is not None and first.error is not error:
             raise first.error
 
@@ -249,7 +249,7 @@ class _MonitoredSession:
             await self._notify_of_error(coord, remaining, error)
         try:
             for hook in remaining:
-                await called(hook.end, self._tf_sess())
+                await call_function(hook.end, self._tf_sess())
         except BaseException as failed:
             await self._notify_of_error(coord, remaining, _FirstError(coord, failed).error or failed)
             raise
@@ -259,7 +259,7 @@ class _MonitoredSession:
         for hook in hooks:
             if hasattr(hook, "on_error"):
                 with _FirstError(coord, error):
-                    await called(hook.on_error, self._tf_sess(), error)
+                    await call_function(hook.on_error, self._tf_sess(), error)
 
     async def _recovering(self, error: BaseException, losses: int) -> None:
         """Log that a session was lost and is recreated, and notify the hooks."""
@@ -271,9 +271,9 @@ class _MonitoredSession:
         )
         for hook in self._hooks:
             if hasattr(hook, "on_recovery"):
-                await called(hook.on_recovery, error, losses)
+                await call_function(hook.on_recovery, error, losses)
 
-    def _ended(self) -> None:
+    def _mark_closed(self) -> None:
         self._state = _State.CLOSED
         self._sess = None
         self._coordinated_creator.tf_sess = None

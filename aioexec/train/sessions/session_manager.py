@@ -23,9 +23,9 @@ import numpy as np
 from aioexec.errors import DeadlineExceededError, FailedPreconditionError, GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.sessions.session import Session
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state
-from aioexec.train.errors import TrainingStateError, called
+from aioexec.train.errors import TrainingStateError, call_function
 from aioexec.train.off_loop import off_loop
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class SessionManager:
                     missing = await self._model_ready(sess)
             if missing is None:
                 return sess
-            await _closed(sess)
+            await _close_quietly(sess)
             if deadline - loop.time() < self._recovery_wait_secs:
                 raise DeadlineExceededError(
                     f"Session was not ready after waiting {seconds:g} secs.  {missing}"
@@ -196,14 +196,14 @@ class SessionManager:
             return sess, False
         async with _closed_on_error(sess):
             if checkpoint_filename_with_path:
-                await settled(saver.restore(sess, checkpoint_filename_with_path))
+                await settle(saver.restore(sess, checkpoint_filename_with_path))
                 return sess, True
             if not checkpoint_dir:
                 return sess, False
             state = await self._checkpoint_state(checkpoint_dir, max_wait_secs if wait_for_checkpoint else 0)
             if state is None:
                 return sess, False
-            await settled(saver.restore(sess, state.model_checkpoint_path))
+            await settle(saver.restore(sess, state.model_checkpoint_path))
             await off_loop(saver.recover_last_checkpoints, list(state.all_model_checkpoint_paths))
         return sess, True
 
@@ -234,7 +234,7 @@ class SessionManager:
         if init_op is not None:
             await sess.run(init_op, init_feed_dict)
         if init_fn is not None:
-            await called(init_fn, sess)
+            await call_function(init_fn, sess)
 
     async def _make_ready(self, sess: Session, made: str) -> None:
         """Run local_init_op; raise an error that names the init ops (`made`) if the model does not get ready."""
@@ -300,11 +300,11 @@ async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
     try:
         yield
     except BaseException:
-        await _closed(sess)
+        await _close_quietly(sess)
         raise
 
 
-async def _closed(sess: Session) -> None:
+async def _close_quietly(sess: Session) -> None:
     """Close a session that was not returned yet; errors are dropped, since another one is being raised."""
     with contextlib.suppress(Exception):
         await sess.close(grace=0)

@@ -21,8 +21,8 @@ from aioexec.graph.graph import Graph
 from aioexec.sessions.lifecycle import closed_error
 from aioexec.sessions.session import Session
 from aioexec.train.coordination.coordinator import Coordinator
-from aioexec.train.errors import TrainingStateError, called
-from aioexec.train.off_loop import uninterrupted
+from aioexec.train.errors import TrainingStateError, call_function
+from aioexec.train.off_loop import run_uninterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,9 @@ class _WrappedSession:
             if isinstance(sess, _WrappedSession):
                 await sess.close()
             else:
-                await uninterrupted(sess.close(grace=0) if isinstance(sess, Session) else called(sess.close))
+                await run_uninterrupted(
+                    sess.close(grace=0) if isinstance(sess, Session) else call_function(sess.close)
+                )
         except PREEMPTION_ERRORS as error:
             logger.error(
                 "An error occurred when attempting to close the session. This may be due to a preemption in a "
@@ -125,7 +127,7 @@ class _WrappedSession:
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
         """Call a step function with a context for this session."""
-        return await called(step_fn, StepContext(self.raw_session, self.run))
+        return await call_function(step_fn, StepContext(self.raw_session, self.run))
 
 
 class _CoordinatedSession(_WrappedSession):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.train.callbacks import settled
+from aioexec.train.callbacks import settle
 
 pytestmark = pytest.mark.interop
 
@@ -62,12 +62,12 @@ async def a_hook_ends_the_loop(lib: Any, seen: Seen) -> None:
     count = lib.assign_add(lib.Variable(0), 1)
     session = await opened(lib.train.MonitoredSession(hooks=[recorder(lib, seen, count, stop_at=3)]))
     while not session.should_stop():
-        seen.append(plain(await settled(session.run({"count": count}))))
+        seen.append(plain(await settle(session.run({"count": count}))))
     try:
-        await settled(session.run(count))
+        await settle(session.run(count))
     except RuntimeError as error:
         seen.append(str(error))
-    await settled(session.close())
+    await settle(session.close())
     seen.append(session.should_stop())
 
 
@@ -93,10 +93,10 @@ async def the_input_ends(lib: Any, seen: Seen) -> None:
     session = await opened(lib.train.MonitoredSession(hooks=[Fill(), recorder(lib, seen, taken)]))
     try:
         while not session.should_stop():
-            seen.append(plain(await settled(session.run([]))))
+            seen.append(plain(await settle(session.run([]))))
     except lib.errors.OutOfRangeError:
         seen.append("out of range")
-    await settled(session.close())
+    await settle(session.close())
 
 
 async def a_step_function_stops(lib: Any, seen: Seen) -> None:
@@ -109,16 +109,16 @@ async def a_step_function_stops(lib: Any, seen: Seen) -> None:
     def run_both(step_context: Any) -> Any:
         return step_context.run_with_hooks(count)
 
-    seen.append(plain(await settled(session.run_step_fn(run_both))))
+    seen.append(plain(await settle(session.run_step_fn(run_both))))
     for function in (ask, lambda: None, lambda context: None):
         try:
-            await settled(session.run_step_fn(function))
+            await settle(session.run_step_fn(function))
         except (StopIteration, lib.errors.OutOfRangeError):
             seen.append("stopped")
         except ValueError as error:
             seen.append(str(error))
     seen.append(session.should_stop())
-    await settled(session.close())
+    await settle(session.close())
 
 
 async def feeds_and_options_are_merged(lib: Any, seen: Seen) -> None:
@@ -131,13 +131,13 @@ async def feeds_and_options_are_merged(lib: Any, seen: Seen) -> None:
     ]
     session = await opened(lib.train.MonitoredSession(hooks=hooks))
     metadata = lib.RunMetadata()
-    seen.append(plain(await settled(session.run([total, x], {y: 10}, run_metadata=metadata))))
+    seen.append(plain(await settle(session.run([total, x], {y: 10}, run_metadata=metadata))))
     seen.append(metadata.HasField("step_stats"))
     try:
-        await settled(session.run(total, {x: 2, y: 3}))
+        await settle(session.run(total, {x: 2, y: 3}))
     except RuntimeError as error:
         seen.append(re.sub(r"Conflict.*", "", str(error)))
-    await settled(session.close())
+    await settle(session.close())
 
 
 async def models_are_not_ready(lib: Any, seen: Seen) -> None:
@@ -154,15 +154,15 @@ async def models_are_not_ready(lib: Any, seen: Seen) -> None:
         (lambda: manager(ready_op=lib.constant([1])), half),
     ):
         try:
-            session = await settled(make().prepare_session("", init_op))
+            session = await settle(make().prepare_session("", init_op))
             seen.append("ready")
-            await settled(session.close())
+            await settle(session.close())
         except (RuntimeError, ValueError) as error:
             message = re.sub(r"(?s)local_init_op: .*?(?=, error)|name: .*| ?, ready_for.*", "", str(error))
             seen.append((isinstance(error, ValueError), message))
     try:
         waiting = manager(ready_op=missing, recovery_wait_secs=0.01)
-        await settled(waiting.wait_for_session("", max_wait_secs=0.05))
+        await settle(waiting.wait_for_session("", max_wait_secs=0.05))
     except lib.errors.DeadlineExceededError as error:
         seen.append(error.message[:31])
 
@@ -193,8 +193,8 @@ async def scaffolds_fill_collections(lib: Any, seen: Seen) -> None:
         }
     )
     ready = graph.get_collection("ready_op")[0]
-    seen.append((plain(await settled(session.run(ready))), graph.finalized))
-    await settled(session.close())
+    seen.append((plain(await settle(session.run(ready))), graph.finalized))
+    await settle(session.close())
     seen.append(graph.finalized)
 
 
@@ -246,9 +246,9 @@ async def losses(lib: Any, directory: str, until: int) -> list[float]:
         )
         found = []
         while not session.should_stop():
-            found.append(float((await settled(session.run(fetches)))[1]))
-        await settled(session.close())
-        await settled(lib.summary.FileWriterCache.clear())
+            found.append(float((await settle(session.run(fetches)))[1]))
+        await settle(session.close())
+        await settle(lib.summary.FileWriterCache.clear())
     return found
 
 
