@@ -188,7 +188,7 @@ class GrpcSession(SessionRuntime):
     # Steps
 
     async def executor(self, signature: Signature) -> StepRequest:
-        """The request for a signature, once the server has its nodes."""
+        """Make the request for a signature, once the server has its nodes."""
         await self._wait_until_ready()
         return StepRequest.of_signature(self._handle, signature)
 

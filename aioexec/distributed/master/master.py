@@ -217,7 +217,7 @@ class Master:
         )
 
     async def _list_all_devices(self) -> list[DeviceAttributes]:
-        """The devices of all tasks, this one's first; waits for tasks that are not reachable yet."""
+        """Ask all tasks for their devices, this one's first; wait for tasks that are not reachable yet."""
         others = [
             get_devices(self._workers.channel(task), wait_for_ready=True)
             for task in self._workers.tasks

@@ -143,7 +143,7 @@ class RemoteSessions:
 
 
 async def get_devices(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
-    """The devices of a task."""
+    """Ask a task for its devices."""
     request = Payload(METHODS[GET_STATUS].request())
     reply = await channel.call(GET_STATUS, request, wait_for_ready=wait_for_ready)
     return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]

@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """The results, in order; if one fails, the others are cancelled and awaited, and its error is raised."""
+    """Run coroutines concurrently, and return their results in order; if one fails, cancel the others and raise its error."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in coroutines]

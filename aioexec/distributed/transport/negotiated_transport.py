@@ -76,7 +76,7 @@ class NegotiatedTransport(Transport):
         return NegotiatedListener(self._grpc, address, handlers, fast, on_peer_gone)
 
     async def connect(self, host: str, hello: HelloResponse) -> CallingConnection:
-        """A fast-path connection to the peer that sent this `hello`; see `connect` of the fast transport."""
+        """Make a fast-path connection to the peer that sent this `hello`; see `connect` of the fast transport."""
         if self._context is None and self.security.calls_tls:
             self._context = await in_thread(self.security.calling_context)
         return await connect(host, hello.port, hello.listener, self.security, self.limits, self._context)
@@ -157,7 +157,7 @@ class NegotiatedChannel(Channel):
             await connection.call(method, request, None, notify)
 
     async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
-        """The fast path, or None if there is none.
+        """Return the fast path, connected first if it is not; None if there is none.
 
         Raises:
             UnavailableError: the channel is closed, or the peer cannot be reached.

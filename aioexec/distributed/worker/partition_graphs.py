@@ -31,7 +31,7 @@ class PartitionGraph(Graph):
 
 
 def import_partition(graph_def: Any) -> Graph:
-    """A new graph with the nodes of a partition's GraphDef.
+    """Make a graph of the nodes of a partition's GraphDef.
 
     Raises:
         UnimplementedError: see `fused_nodes`.

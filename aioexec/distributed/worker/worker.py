@@ -167,7 +167,7 @@ class Worker:
             await session.close()
         return _reply("DeleteWorkerSession")
 
-    def _session(self, message: Any) -> WorkerSession:
+    def _find_session(self, message: Any) -> WorkerSession:
         """The session of a request.
 
         Raises:
@@ -192,11 +192,13 @@ class Worker:
 
     async def _register_graph(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        return _reply("RegisterGraph", graph_handle=await self._session(message).register(message.graph_def))
+        return _reply(
+            "RegisterGraph", graph_handle=await self._find_session(message).register(message.graph_def)
+        )
 
     async def _deregister_graph(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        self._session(message).deregister(message.graph_handle)
+        self._find_session(message).deregister(message.graph_handle)
         return _reply("DeregisterGraph")
 
     # Steps
@@ -205,7 +207,7 @@ class Worker:
         message = request.message
         try:
             self._requests.check(message.request_id, "RunGraph (Worker)")
-            session = self._session(message)
+            session = self._find_session(message)
             if len(message.send) != len(request.tensors):
                 raise InvalidArgumentError(
                     f"expected {len(message.send)} tensors to send, got {len(request.tensors)}"

@@ -243,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def read_payload(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
-    """The payload of a request or reply that has arrived completely."""
+    """Decode a request or reply that has arrived completely; expensive tensors off the loop."""
     values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
     return payload_of(values, parts, kind, field, limits)
 

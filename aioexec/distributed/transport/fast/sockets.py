@@ -59,7 +59,7 @@ def _listening(made: socket.socket, address: Any) -> None:
 
 
 def listening_socket(host: str) -> socket.socket:
-    """A listening socket at a free port of an interface.
+    """Open a listening socket at a free port of an interface.
 
     Raises:
         UnavailableError: cannot listen at the interface.
