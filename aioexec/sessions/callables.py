@@ -24,7 +24,11 @@ class CallableSession(Protocol):
 
 
 class FetchCallable:
-    """The result of `Session.make_callable`; `_key` is the key of the step in the session's cache, once it has been run."""
+    """The result of `Session.make_callable`.
+
+    Constant: `_fetches`, their structure; `_feeds`, the tensors whose values a call takes, in order; `_accepts_options`,
+    whether calls may pass options and metadata; `_key`, the key of the step in the session's cache, once it has been run.
+    """
 
     __slots__ = ("_accepts_options", "_feeds", "_fetches", "_key", "_session")
 
@@ -64,7 +68,7 @@ class SessionCallable:
     def __init__(self, runtime: SessionRuntime, handle: int) -> None:
         self._runtime = runtime
         self._handle = handle
-        self._is_released = False
+        self._is_released = False  # the handle is not valid any more
 
     async def __call__(self, *values: Any, run_metadata: Any = None) -> list[Any]:
         """Run the step with values in the order of `CallableOptions.feed`; the fetches in their order.

@@ -20,7 +20,14 @@ FeedForPartialRun = Callable[[Any], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The conversion functions of one type; None: it cannot be fed (in a partial run)."""
+    """The conversion functions of one type; None: it cannot be fed (in a partial run).
+
+    Attributes:
+        kind: the type; its subclasses have the same conversion.
+        fetch: the tensors of a fetched value, and the function that makes the result from theirs.
+        feed: the tensors of a fed value, each with its part of the value.
+        feed_for_partial_run: the tensors that such a feed announces.
+    """
 
     kind: type
     fetch: Fetch

@@ -53,7 +53,8 @@ class DirectSession(Host, SessionRuntime):
 
     `Host` holds its devices and threads. `_planner` is None until there is a graph. `_executors` holds the executor of each
     signature, `_by_asked` those that have a plan of their own, `_planning` an event for each signature being planned, `_named`
-    steps by names.
+    steps by names; `is_finalized` is set once, after which nothing new is planned. `_reports`, `_partial_runs` and `_callables`
+    hold the state of these. `_forget` is called when the session is closed.
     """
 
     def __init__(

@@ -33,12 +33,16 @@ class FetchMapper:
     """Flattens one structure of fetches.
 
     Args:
+        graph: in which names of fetches are looked up.
+        fed: tensors fed in the same call, which are fetched as they are, also if they hold a session handle.
         wrap_handle: converts fetched session handles; None: they are returned as text.
 
     Attributes:
         tensors: each fetched tensor, once, in order of first occurrence.
         targets: each fetched operation, once.
         build: makes the result.
+
+    `_places` holds the position of each tensor among `tensors`.
     """
 
     def __init__(

@@ -30,7 +30,13 @@ ScopedBind = Callable[[Operation, str, str], Compute]
 
 
 class Bodies:
-    """Runs bodies in one session; `_executors` holds those of the bodies that were run."""
+    """Runs bodies in one session; `_executors` holds those of the bodies that were run.
+
+    Args:
+        engine: runs the executors.
+        new_planner, in_planner: make the planner of a body, and run it in the planner thread.
+        bind: makes the kernel of a node.
+    """
 
     def __init__(
         self, engine: Engine, new_planner: NewPlanner, in_planner: MakePlan, bind: ScopedBind

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """The node and session as visible to a kernel (see KernelContext)."""
+    """The node and session as visible to a kernel; the attributes are those of KernelContext."""
 
     node_name: str
     device: str
@@ -59,7 +59,9 @@ class Host:
     Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
     choose), `engine`, `loop`. `init_error` is an error of the construction, which every use raises. `_kernels` are the kernels
     of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the pools to release, `_serial`
-    the pool that steps select as number -1. `_transfers` numbers the transfers of all plans.
+    the pool that steps select as number -1. `_transfers` numbers the transfers of all plans. `options` are the session's.
+    `sync_on_finish` is whether devices are synchronized after each step, `_must_sync` whether one of them needs it. `_blas`
+    limits the threads of BLAS; `_bodies` runs function bodies. `_is_released` is set by `release`, never reset.
     """
 
     def __init__(self, options: SessionOptions, devices: DeviceMgr, session_handle: str) -> None:

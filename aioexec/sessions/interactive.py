@@ -12,7 +12,8 @@ from aioexec.sessions.session import Session
 class InteractiveSession(Session):
     """A session that `tensor.eval()` and `operation.run()` use without a `with` statement, until it is closed.
 
-    It is the default of the context it was made in: of a task and those it starts, or of a shell.
+    It is the default of the context it was made in: of a task and those it starts, or of a shell. `_is_default` is reset by
+    `close`, which takes the session, and `_graph_pushed`, its graph if one was given, off the default stacks.
     """
 
     def __init__(self, target: str = "", graph: BaseGraph | None = None, config: Any = None) -> None:

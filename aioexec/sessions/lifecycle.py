@@ -35,7 +35,7 @@ class Life(Generic[Step]):
     """The active steps of a session, and whether more are accepted.
 
     `state` only advances. Each step is cancelled at most once: by the event that moved the session to CANCELLING. A session
-    becomes CLOSED only when no step is active.
+    becomes CLOSED only when no step is active. `under_way` are the active steps.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class LocalRuntime(Protocol):
-    """The part of `DirectSession` with which named steps and partial runs are planned and run."""
+    """The part of `DirectSession` with which named steps and partial runs are planned and run; the attributes are its own."""
 
     steps: Steps
     pools: list[Workers]
@@ -42,7 +42,8 @@ class LocalRuntime(Protocol):
 
 
 class NamedStep:
-    """A step defined by names: its executor, the converters of its feeds, and the positions of its results."""
+    """A step defined by names: its executor, the converters of its feeds, and for each output its position in the results
+    (`places`)."""
 
     __slots__ = ("converters", "executor", "places")
 
@@ -74,7 +75,10 @@ class NamedStep:
 
 @dataclass(slots=True)
 class _Callable:
-    """The definition of a callable's step; `step` is None if it has to be planned again."""
+    """The definition of a callable's step; `step` is None if it has to be planned again.
+
+    `signature` is what it feeds and fetches, `outputs` the names of its results in order, `options` those of every run.
+    """
 
     step: NamedStep | None
     signature: Signature

@@ -23,7 +23,8 @@ _MOST_THREADS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ThreadPoolOptions:
-    """An inter-op pool of the session; one with a global name is shared by all sessions of the process that use the name."""
+    """An inter-op pool of the session, of `num_threads` threads (0: as many as `inter_op_threads`); one with a `global_name` is
+    shared by all sessions of the process that use the name."""
 
     num_threads: int
     global_name: str = ""
@@ -70,6 +71,16 @@ class SessionOptions:
         intra_op_threads: threads of a device's kernels; 0 for one a processor.
         inter_op_threads: kernels and partitions that run at once; 0 for one a processor, negative for one.
         session_inter_op_thread_pool: the session's pools, chosen by `RunOptions.inter_op_thread_pool`; usually none.
+        device_filters: the tasks whose devices are used, in a session on a server; none: all.
+        use_per_session_threads: the session has threads of its own.
+        allow_soft_placement: a node that cannot run on its device is placed on another one.
+        log_device_placement: log the device of each node.
+        isolate_session_state: variables and queues are not shared with other sessions, in a session on a server.
+        graph_options: options of the planner.
+        session_metadata: a name and version for reports, unique in the process.
+        disable_output_partition_graphs: refuse RunOptions.output_partition_graphs.
+        optimize_for_static_graph: the graph is not changed after the first plan.
+        use_numa_affinity: each CPU device and its threads belong to one NUMA node.
         operation_timeout_in_ms: deadline of each step, 0 for none.
         max_steps_in_flight: steps that may run at once, 0: unlimited; other steps wait, or fail if `refuse_when_busy`.
         arena_bytes: memory a device may hold for running programs; 0: the limit on queued runs (`arena_limit`).

@@ -11,7 +11,10 @@ from aioexec.planning.subgraph import Signature
 
 
 class Reordered:
-    """Takes feeds and returns results in the order of one signature, and runs the plan of another."""
+    """Takes feeds and returns results in the order of one signature, and runs the plan of another, with its `executor`.
+
+    `_feeds` and `_fetches` are, for each feed of the plan and each fetch of the signature, its position in the other.
+    """
 
     __slots__ = ("_feeds", "_fetches", "executor")
 

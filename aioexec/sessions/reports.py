@@ -21,7 +21,12 @@ _CODE_NAMES = {code: name for name, code in vars(errors).items() if name.isupper
 
 
 class StepReport:
-    """The report on one step; see `Reports.begin`."""
+    """The report on one step; see `Reports.begin`.
+
+    Constant: `executor`, which runs the step; `_options`, of the step; `_metadata`, the caller's RunMetadata or None;
+    `_updates_costs`, whether the step updates the cost model; `collector`, of the times of its nodes, None if nothing needs
+    them.
+    """
 
     __slots__ = ("_metadata", "_options", "_reports", "_updates_costs", "collector", "executor")
 
@@ -83,7 +88,7 @@ class StepReport:
 
 
 class Reports:
-    """A session's reports. `_models` are the cost models, by executor."""
+    """A session's reports, with its `_options`. `_models` are the cost models, by executor."""
 
     def __init__(self, options: SessionOptions) -> None:
         self._options = options

@@ -21,6 +21,8 @@ class StepOptions:
         trace_level: from SOFTWARE_TRACE on, RunMetadata contains the times of the nodes.
         timeout_in_ms: deadline of the step; 0: the session's.
         inter_op_thread_pool: the number of the session's pool on which the step runs; -1: one worker at a time.
+        output_partition_graphs: RunMetadata contains the graphs of the partitions.
+        report_tensor_allocations_upon_oom: the error of an allocation that fails names the tensors that exist.
     """
 
     proto: Any = None

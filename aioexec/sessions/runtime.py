@@ -44,9 +44,10 @@ class SignatureExecutor(Protocol):
 class SessionRuntime:
     """The base class of session runtimes, in which every method is unimplemented.
 
-    `steps` are the active steps; every method that runs something is called inside `steps.scope()`. `on_closing` is called
-    when no more are accepted. `_graph` is the argument of `attach`, `_sent` the number of its nodes that were sent to the
-    runtime, under the lock `_sending`; the lock `_shutting_down` is held during `shut_down`.
+    `options` are the session's; `steps` are the active steps; every method that runs something is called inside
+    `steps.scope()`. `on_closing` is called when no more are accepted. `_graph` is the argument of `attach`, `_sent` the number
+    of its nodes that were sent to the runtime, under the lock `_sending`; the lock `_shutting_down` is held during
+    `shut_down`.
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -196,7 +197,10 @@ class SessionRuntime:
 
 
 class RunByName:
-    """An executor that passes names to `SessionRuntime.run`, for runtimes without executors."""
+    """An executor that passes names to `SessionRuntime.run`, for runtimes without executors.
+
+    `feeds`, `outputs` and `targets` are the names of a signature, in its order.
+    """
 
     __slots__ = ("feeds", "outputs", "targets")
 

@@ -46,7 +46,8 @@ _MOST_PREPARED = 4096
 
 
 class Prepared:
-    """The executor and conversions for one structure of fetches and feed keys."""
+    """The executor for one structure of fetches and feed keys, the `converters` of the feeds, and `build`, which makes the
+    result."""
 
     __slots__ = ("build", "converters", "executor")
 
@@ -69,9 +70,10 @@ class Session:
     Raises:
         NotFoundError: no session factory accepts the target.
 
-    State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `prepared` and `_parts` cache structures; `_owned` are tasks that `close` ends; `_runs_nowait` is
-    whether steps may be run without suspending.
+    State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the
+    same while runs are accepted; `prepared` and `_parts` cache structures; `_owned` are tasks that `close` ends;
+    `_runs_nowait` is whether steps may be run without suspending; `_closed` is set by `close`, never reset; `_process` is the
+    process that opened it; `_defaults` holds the session and its graph on the default stacks while a `with` block runs.
     """
 
     def __init__(self, target: str = "", graph: BaseGraph | None = None, config: Any = None) -> None:

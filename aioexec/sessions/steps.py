@@ -33,7 +33,8 @@ class StepScope:
     Attributes:
         deadline: the time at which it fails, on the loop's clock, or None.
 
-    `_error` is the error with which it was cancelled; `_cancelled_before` how often its task was cancelled for other reasons.
+    `_steps` are those of the session; `_timer` cancels the step at its deadline. `_error` is the error with which it was
+    cancelled; `_cancelled_before` how often its task was cancelled for other reasons.
     """
 
     __slots__ = ("_cancelled_before", "_error", "_steps", "_task", "_timer", "deadline")
@@ -94,8 +95,9 @@ class StepScope:
 class Steps:
     """All steps of a session. Used in one event loop.
 
-    `life` decides whether steps are accepted; `_admission` bounds the steps in flight, None: no bound; `_quiet` is an event for
-    the end of the last active step, while `end` waits for it.
+    `_refuse_when_busy`: a step beyond the bound fails instead of waiting. `life` decides whether steps are accepted;
+    `_admission` bounds the steps in flight, None: no bound; `_quiet` is an event for the end of the last active step, while
+    `end` waits for it.
     """
 
     def __init__(self, most_in_flight: int = 0, refuse_when_busy: bool = False) -> None:

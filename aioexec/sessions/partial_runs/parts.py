@@ -16,7 +16,10 @@ Verb = Literal["setup", "run"]
 
 
 class Parts:
-    """The elements that one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations."""
+    """The elements that one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations.
+
+    `feeds`, `fetches` and `targets` are names; `outputs` are the last two together; `build` makes the result.
+    """
 
     __slots__ = ("build", "feeds", "fetches", "outputs", "targets")
 
@@ -29,7 +32,10 @@ class Parts:
 
 
 class PartsCache:
-    """The parts of a session's calls, by verb, structure of fetches and feed keys; at most `_MOST_PARTS`."""
+    """The parts of a session's calls, by verb, structure of fetches and feed keys; at most `_MOST_PARTS`.
+
+    `_graph` is the session's; `_wrap_handle` converts fetched session handles.
+    """
 
     def __init__(self, graph: Graph, wrap_handle: WrapHandle) -> None:
         self._graph = graph

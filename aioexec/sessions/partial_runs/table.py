@@ -36,6 +36,9 @@ class _Call:
     """The request of one `partial_run`: feeds and outputs by canonical name, and their positions in the signature.
 
     Attributes:
+        fed, asked: the names, in order; `fed_set` and `asked_set` are the same as sets.
+        converters, feeds: of each feed, its converter and its position in the signature.
+        fetches, operations: the outputs, as positions in the signature, and those that are operations.
         is_announced: everything was announced, and occurs once; then `needs` are the feeds on which the outputs depend.
         results: for each output its position among `fetches`, None for an operation.
         are_in_order: the outputs are the fetches, in their order.
@@ -63,7 +66,15 @@ class _Call:
 class _Form:
     """The shared part of all partial runs with the same names: the executor, and the positions in its signature.
 
-    `calls` caches the requests of calls, by their names.
+    Attributes:
+        settings: of the steps.
+        prefix: of the handles of the runs.
+        converters: of the feeds, by name.
+        feeds, fetches: the positions in the signature, by name.
+        targets: the operations, by name.
+        fed, announced: the names of all feeds, and of all outputs.
+        needs: for each output the feeds on which it depends.
+        calls: caches the requests of calls, by their names.
     """
 
     executor: Executor
@@ -109,7 +120,7 @@ class _Form:
 
 
 class _Open:
-    """An open run; the call that ends the step holds the lock `ending`, if that takes long."""
+    """An open run of a `form`; the call that ends the step holds the lock `ending`, if that takes long."""
 
     __slots__ = ("ending", "form", "run", "step")
 
@@ -121,7 +132,10 @@ class _Open:
 
 
 class PartialRuns:
-    """`_open` are the open runs by handle, `_forms` the forms by names; `_handles` numbers the runs."""
+    """The partial runs of a `_session`.
+
+    `_open` are the open runs by handle, `_forms` the forms by names; `_handles` numbers the runs.
+    """
 
     def __init__(self, session: LocalRuntime) -> None:
         self._session = session
