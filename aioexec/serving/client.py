@@ -16,6 +16,10 @@ class PredictionClient:
 
     async with PredictionClient(server.predict_url) as client:
         [prediction] = await client.predict([[0.1, 0.2]])
+
+    Args:
+        predict_url: of the model's predictions.
+        timeout: seconds a request may take.
     """
 
     def __init__(self, predict_url: str, *, timeout: float = 30.0) -> None:

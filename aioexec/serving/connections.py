@@ -50,6 +50,9 @@ class Connections:
 
     Attributes:
         waiting: those without a request, with the timers that close them, oldest first.
+
+    Constant: `_handle`, the handler of requests that `_handle_request` wraps; `_most`, the limit of connections. Changing:
+    `_open`, the open connections.
     """
 
     def __init__(self, server: web.Server) -> None:
@@ -107,7 +110,10 @@ class Connections:
 
 
 class _Connection(web.RequestHandler):
-    """aiohttp's protocol of one connection; it is aborted instead of waiting for the peer to read."""
+    """aiohttp's protocol of one connection, which enters itself in its `_connections`.
+
+    It is aborted instead of waiting for the peer to read.
+    """
 
     __slots__ = ("_connections", "_socket")
 

@@ -20,6 +20,8 @@ class Runner(Protocol):
 class Model:
     """A session with a signature; the first dimension of every input and output is the batch.
 
+    `inputs` and `outputs` are the tensors of the signature, by the names that clients use.
+
     The caller owns the session, closes it, and may train the same graph meanwhile.
     """
 

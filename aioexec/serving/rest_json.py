@@ -35,7 +35,7 @@ SIGNATURE_NAME = "serving_default"
 
 @dataclass(frozen=True, slots=True)
 class PredictRequest:
-    """The feeds, and the number of instances in them."""
+    """The feeds, and the number of instances in them, `count`."""
 
     feeds: Mapping[Tensor, Array]
     count: int
