@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec.devices.jit.walker import Outcome
-from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.program_cache import ProgramCache
 from aioexec.execution.programs.arena_limit import NoRoomError
-from aioexec.execution.programs.arenas import out_of_memory
+from aioexec.execution.programs.arenas import no_memory
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.program_run import DONE, ProgramRun, run_in_turn, run_now
 from aioexec.execution.programs.run_memory import Array, GuardError
@@ -83,7 +82,7 @@ class ItemRunner:
         except GuardError:
             return self._reference.begin(values, step)
         except MemoryError as error:
-            raise _no_memory(program) from error
+            raise no_memory(program) from error
         if run is None:
             return self._run(program, values, fresh, step)
         if run.state is DONE:
@@ -145,7 +144,7 @@ class ItemRunner:
             await self._reference.run(values, step)
             return
         except MemoryError as error:
-            raise _no_memory(program) from error
+            raise no_memory(program) from error
         await self._finished(run, values, fresh)
 
     async def _finished(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
@@ -153,7 +152,7 @@ class ItemRunner:
             try:
                 await run.finish()
             except MemoryError as error:
-                raise _no_memory(run.program) from error
+                raise no_memory(run.program) from error
         self._take(run, values, fresh)
 
     def _take(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
@@ -235,12 +234,3 @@ def _objects(program: Program, values: Values) -> Mapping[int, Any]:
     """The inputs that the arena cannot hold."""
     places = program.variant.object_inputs
     return {place: values[place] for place in places} if places else _NO_OBJECTS
-
-
-def _no_memory(program: Program) -> OpError:
-    variant = program.variant
-    return out_of_memory(
-        program,
-        f"OOM on {program.device}: the step needs {variant.arena_bytes} bytes for values between its "
-        f"{len(variant.item.instructions)} nodes and {variant.output_bytes} for the results",
-    )

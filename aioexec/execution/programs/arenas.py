@@ -107,14 +107,14 @@ class BoundedProgram(TrimmedProgram):
 
     def _check_bound(self) -> None:
         if self.arena_bytes > self.arenas.bound:
-            raise out_of_memory(
+            raise _error_naming_largest(
                 self,
                 f"OOM when allocating an arena of {self.arena_bytes} bytes on {self.device}: "
                 f"arena_bytes is {self.arenas.bound}, of which {self.arenas.used} are in use",
             )
 
 
-def out_of_memory(program: Program, message: str) -> OpError:
+def _error_naming_largest(program: Program, message: str) -> OpError:
     """The error of a program for which there is no memory; it names the node with the largest result."""
     variant = program.variant
     sizes = {value: spec.nbytes for value, spec in variant.specs.items()}
@@ -124,3 +124,13 @@ def out_of_memory(program: Program, message: str) -> OpError:
             message = f"{message}; the largest value, of {sizes[largest]} bytes, is that of {instruction.node.name!r}"
             return locate(ResourceExhaustedError(message), instruction, program.device)
     return ResourceExhaustedError(message)
+
+
+def no_memory(program: Program) -> OpError:
+    """The error of a run for whose values or results the system has no memory."""
+    variant = program.variant
+    return _error_naming_largest(
+        program,
+        f"OOM on {program.device}: the step needs {variant.arena_bytes} bytes for values between its "
+        f"{len(variant.item.instructions)} nodes and {variant.output_bytes} for the results",
+    )
