@@ -371,7 +371,7 @@ DECIDED = (
         only=has("compute_uv", False),
     ),
     Accepted(
-        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionWithOverlaps",
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps",
         VALUES,
         VALUES,
         "the overlap of boxes without ends is NaN, so which of them are kept follows from the order of comparisons",
