@@ -63,6 +63,7 @@ SCATTERS_ND = (
     "ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax ResourceScatterNdUpdate "
     "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax"
 )
+SCATTERS_ND_OF_TENSORS = "ScatterNdNonAliasingAdd TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMin TensorScatterMax"
 GRADIENTS_OF_FUNCTIONS = "InvGrad ReciprocalGrad RsqrtGrad SqrtGrad TanhGrad SigmoidGrad"
 SPARSE_REDUCTIONS = "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse"
 SPARSE_UPDATES = (

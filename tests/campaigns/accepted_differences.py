@@ -23,6 +23,7 @@ from tests.campaigns.accepted import (
     POOLS_OF_VOLUMES,
     RESOURCE_SCATTERS,
     SCATTERS_ND,
+    SCATTERS_ND_OF_TENSORS,
     SPARSE_REDUCTIONS,
     SPARSE_UPDATES,
     UNIMPLEMENTED,
@@ -49,6 +50,7 @@ from tests.campaigns.call_properties import (
     has_strings_for_handle,
     has_unlike_numbers,
     has_unlike_shapes,
+    has_vector_of_indices,
     has_windows_along_batch,
     has_windows_along_channels,
     operands,
@@ -269,12 +271,12 @@ ACCEPTED = (
         only=lambda call: bool(call.attrs.get("align_corners") and call.attrs.get("half_pixel_centers")),
     ),
     Accepted(
-        SCATTERS_ND,
+        f"{SCATTERS_ND} {SCATTERS_ND_OF_TENSORS}",
         ANY,
         ANY,
         "a vector of indices is one coordinate, as for tensors and in TensorFlow's shape function; its kernel for variables "
         "takes it for several, and applies the first",
-        only=lambda call: operands(call)[0].ndim == 1,
+        only=has_vector_of_indices,
     ),
     Accepted(
         "SparseSegmentSumGrad SparseSegmentMeanGrad SparseSegmentSqrtNGrad",
@@ -380,6 +382,13 @@ ACCEPTED = (
         VALUES,
         "an algorithm that does not exist is refused for outputs without elements too",
         only=has_empty_operand,
+    ),
+    Accepted(
+        "StatelessRandomPoisson StatelessRandomGammaV2",
+        INVALID,
+        VALUES,
+        "the shape has to end with that of the parameter for outputs without elements too",
+        only=lambda call: 0 in operands(call)[0],
     ),
     Accepted(
         "FixedLengthRecordReaderV2",

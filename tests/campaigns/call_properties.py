@@ -104,6 +104,11 @@ def has_unlike_numbers(call: Call) -> bool:
     return any(one.value.shape[:1] != other.value.shape[:1] for one, other in pairs)
 
 
+def has_vector_of_indices(call: Call) -> bool:
+    indices = call.arguments[[arg.name for arg in call.definition.inputs].index("indices")]
+    return isinstance(indices, Leaf) and indices.value.ndim == 1
+
+
 def has_odd_windows(call: Call) -> bool:
     """Whether windows are both along batch or channels and not all positive."""
     given = windows(call)

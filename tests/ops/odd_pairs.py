@@ -183,6 +183,15 @@ for _kind in ("Restore", "RestoreSlice"):
         MISSING,
         dt=dt.float32,
     )
+for _new, _expected in ((b"", INVALID), (b"absent", MISSING)):
+    odd(
+        f"words of a file of the name {_new!r}",
+        "GenerateVocabRemapping",
+        [np.array(_new, object), np.array(b"", object)],
+        _expected,
+        new_vocab_offset=0,
+        num_new_vocab=1,
+    )
 _SEQUENCE = longs([0, 0]), longs(1)
 odd(
     "the distance of texts longer than counted",

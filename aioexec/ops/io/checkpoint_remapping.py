@@ -58,6 +58,8 @@ def _remapping_kernel(context: KernelContext) -> Compute:
             if file.ndim:
                 raise InvalidArgumentError(f"{what} should be a single string, but got {shown(file.shape)}")
         paths = as_path(new, "new_vocab_file"), as_path(old, "old_vocab_file")
+        if not paths[0]:
+            raise InvalidArgumentError("new vocab filename cannot be empty.")
         return on_worker(step, _remapping, *paths, *sizes)
 
     return compute
