@@ -193,9 +193,7 @@ DECIDED = (
         "building: Shape must be broadcasted with rank 2",
     ),
     Accepted(
-        "ApplyFtrl ApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2 ResourceApplyFtrl ResourceApplyFtrlV2 "
-        "ApplyProximalAdagrad SparseApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyProximalAdagrad "
-        "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2",
+        UPDATES_WITH_STRENGTHS,
         INVALID,
         VALUES,
         "a power above zero, or a strength below it, is refused; TensorFlow takes numbers below the normal ones for zero",
@@ -288,7 +286,7 @@ DECIDED = (
     ),
     Accepted(
         "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu "
-        "ApplyProximalAdagrad SparseApplyProximalAdagrad ResourceApplyProximalAdagrad ResourceSparseApplyProximalAdagrad",
+        f"{UPDATES_WITH_STRENGTHS}",
         VALUES,
         ANY,
         "TensorFlow takes numbers below the normal ones for zero",
