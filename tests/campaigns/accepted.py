@@ -63,7 +63,12 @@ SCATTERS_ND = (
     "ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax ResourceScatterNdUpdate "
     "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax"
 )
-SCATTERS_ND_OF_TENSORS = "ScatterNdNonAliasingAdd TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMin TensorScatterMax"
+TENSOR_SCATTERS = "TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMin TensorScatterMax"
+UPDATES_WITH_STRENGTHS = (
+    "ApplyFtrl ApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2 ResourceApplyFtrl ResourceApplyFtrlV2 "
+    "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ApplyProximalAdagrad SparseApplyProximalAdagrad "
+    "ResourceApplyProximalAdagrad ResourceSparseApplyProximalAdagrad"
+)
 GRADIENTS_OF_FUNCTIONS = "InvGrad ReciprocalGrad RsqrtGrad SqrtGrad TanhGrad SigmoidGrad"
 SPARSE_REDUCTIONS = "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse"
 SPARSE_UPDATES = (

@@ -10,6 +10,7 @@ from tests.campaigns.accepted import (
     MISSING,
     UNIMPLEMENTED,
     UNINITIALIZED,
+    UPDATES_WITH_STRENGTHS,
     VALUES,
     Accepted,
 )

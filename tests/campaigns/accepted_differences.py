@@ -23,9 +23,9 @@ from tests.campaigns.accepted import (
     POOLS_OF_VOLUMES,
     RESOURCE_SCATTERS,
     SCATTERS_ND,
-    SCATTERS_ND_OF_TENSORS,
     SPARSE_REDUCTIONS,
     SPARSE_UPDATES,
+    TENSOR_SCATTERS,
     UNIMPLEMENTED,
     VALUES,
     Accepted,
@@ -271,7 +271,7 @@ ACCEPTED = (
         only=lambda call: bool(call.attrs.get("align_corners") and call.attrs.get("half_pixel_centers")),
     ),
     Accepted(
-        f"{SCATTERS_ND} {SCATTERS_ND_OF_TENSORS}",
+        f"{SCATTERS_ND} {TENSOR_SCATTERS} ScatterNdNonAliasingAdd",
         ANY,
         ANY,
         "a vector of indices is one coordinate, as for tensors and in TensorFlow's shape function; its kernel for variables "
@@ -326,6 +326,14 @@ ACCEPTED = (
         VALUES,
         "indices outside of a tensor without elements are refused too",
         only=has_empty_operand,
+    ),
+    Accepted(
+        "SparseSplit",
+        VALUES,
+        INVALID,
+        "sizes have 64 bits; TensorFlow compares 32 of them",
+        "num_split must be in the interval",
+        lambda call: bool((operands(call)[3] >= 2**31).any()),
     ),
     Accepted(
         "MapStage OrderedMapStage",

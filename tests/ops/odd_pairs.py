@@ -95,6 +95,13 @@ for _number, (_crop, _boxes, _expected) in enumerate(
         T=dt.float32,
     )
 odd(
+    "crops of a batch of -1 images",
+    "CropAndResizeGradImage",
+    [zeros(1, 2, 2, 1), zeros(1, 4), ints(0), ints(-1, 3, 3, 1)],
+    INVALID,
+    T=dt.float32,
+)
+odd(
     "a crop of no image to NaN",
     "CropAndResize",
     [zeros(1, 3, 3, 1), _NOT_FINITE, ints(7), ints(2, 2)],

@@ -139,6 +139,8 @@ def image_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(f"image_size must have 4 elements, got shape {list(image_size.shape)}")
         shape = tuple(int(each) for each in image_size)
         checked_size(image_size[1:3], max(shape[0], 1), max(shape[3], 1))
+        if min(shape) < 0:
+            raise InvalidArgumentError(f"Expected a non-negative size, got {min(shape)}")
         check_gradient(dy, boxes, shape[3])
         check_boxes(boxes, box_ind, shape[0])
         rows, columns = along(boxes, shape[1:3], (dy.shape[1], dy.shape[2]))
