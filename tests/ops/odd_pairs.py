@@ -199,6 +199,8 @@ for _new, _expected in ((b"", INVALID), (b"absent", MISSING)):
         new_vocab_offset=0,
         num_new_vocab=1,
     )
+for _kind in ("SerializeManySparse", "AddManySparseToTensorsMap"):
+    odd(f"{_kind} of an index twice", _kind, [longs([0, 0], [0, 0]), zeros(2), longs(3, 4)], INVALID)
 _SEQUENCE = longs([0, 0]), longs(1)
 odd(
     "the distance of texts longer than counted",

@@ -162,7 +162,7 @@ def check_batch(indices: Array, values: Array, shape: Array) -> None:
     """Check that a sparse tensor can be split along its first dimension.
 
     Raises:
-        InvalidArgumentError: its rank is below 2, its components are inconsistent, or its indices are not ordered.
+        InvalidArgumentError: its rank is below 2, its components are inconsistent, or its indices are repeated or not ordered.
     """
     if shape.size < 2:
         raise InvalidArgumentError(f"Rank of input SparseTensor should be > 1, but saw rank: {shape.size}")
@@ -176,6 +176,10 @@ def check_batch(indices: Array, values: Array, shape: Array) -> None:
             "indices are out of order. Many sparse ops require sorted indices. Use `sparse_reorder` to create a "
             "correctly ordered copy."
         )
+    repeated = np.flatnonzero((indices[1:] == indices[:-1]).all(axis=1))
+    if repeated.size:
+        first = int(repeated[0]) + 1
+        raise InvalidArgumentError(f"indices[{first}] = {shown(indices[first])} is repeated")
 
 
 # Reading
