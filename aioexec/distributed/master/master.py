@@ -263,11 +263,7 @@ class Master:
         return self._run_in_task(session, message, list(zip(feeds, request.tensors, strict=True)), fetches)
 
     async def _run_in_task(
-        self,
-        session: MasterSession,
-        message: Any,
-        feeds: Sequence[tuple[str, Any]],
-        fetches: Sequence[str],
+        self, session: MasterSession, message: Any, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
     ) -> Payload:
         targets, metadata = (
             tuple(message.target),

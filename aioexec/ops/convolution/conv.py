@@ -227,10 +227,7 @@ def filter_kernel(context: KernelContext) -> Compute:
 _ADJOINTS = {
     "Conv2D": ("Conv2DBackpropInput", "Conv2DBackpropFilter"),
     "Conv3D": ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
-    "DepthwiseConv2dNative": (
-        "DepthwiseConv2dNativeBackpropInput",
-        "DepthwiseConv2dNativeBackpropFilter",
-    ),
+    "DepthwiseConv2dNative": ("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
 }
 
 

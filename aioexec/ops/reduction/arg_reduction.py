@@ -106,10 +106,7 @@ def native(body: Callable[..., int]) -> Native:
         kernel = LoopKernel(body, (dtype.name, index_dtype.name, dtype.name, index_dtype.name), 3, 0)
         operands = (Operand("input", 0), Operand("output", 0), Operand("scratch", 0), Operand("scratch", 1))
         row = Launch(kernel, operands, (outer, n, inner), cost=10 + int(0.35 * x.size))
-        return Launches(
-            (row,),
-            (TILE * dtype.itemsize, TILE * index_dtype.itemsize),
-        )
+        return Launches((row,), (TILE * dtype.itemsize, TILE * index_dtype.itemsize))
 
     return Native(bind, NATIVE_DTYPES)
 
