@@ -83,7 +83,9 @@ class Contexts:
         loop = self.loops.get(place.frame)
         return tensor if loop is None else loop.value(tensor)
 
-    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
+    def find_equivalent(
+        self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]
+    ) -> Operation | None:
         """For an op on shapes, such as Shape: its value, computed in the forward loop, so that the tensor is not saved."""
         if not row.shape_only or len(inputs) != 1:
             return None
@@ -144,15 +146,17 @@ class BranchContext(CondContext):
             self._external_values[val] = inside
 
     def switched(self, val: Tensor) -> Tensor:
-        """The output of a Switch that brings an outer value into the branch."""
+        """The output of a Switch that captures an outer value for the branch."""
         return super().AddValue(val)
 
-    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        return self._contexts.known(row, inputs, attrs)
+    def find_equivalent(
+        self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]
+    ) -> Operation | None:
+        return self._contexts.find_equivalent(row, inputs, attrs)
 
 
 def is_small_constant(val: Tensor) -> bool:
-    """Whether a tensor is copied rather than brought in, so that rules and planning know its value."""
+    """Whether a tensor is copied rather than captured, so that rules and planning know its value."""
     return val.op.row.role is Role.CONSTANT and val.op.attrs["value"].size <= _SMALL
 
 
@@ -280,5 +284,7 @@ class BackwardLoop(WhileContext):
         self._contexts.note(value, place)
         return value
 
-    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        return self._contexts.known(row, inputs, attrs)
+    def find_equivalent(
+        self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]
+    ) -> Operation | None:
+        return self._contexts.find_equivalent(row, inputs, attrs)

@@ -3,9 +3,9 @@
 Nodes guard a branch of a conditional. A tensor from outside enters the branch through a Switch; a node without inputs gets a
 control edge from the branch's *pivot*, which is dead if the branch is not taken. A tensor from outside enters a loop through a
 constant Enter; a node that does not depend on the iteration gets a control edge from the iteration's pivot. `Graph.create_op`
-calls `bring_in` of the current context before it makes a node, to replace the node's inputs, and `AddOp` afterwards.
+calls `capture` of the current context before it makes a node, to replace the node's inputs, and `AddOp` afterwards.
 
-Contexts nest; each in turn, from the outermost to the innermost, brings a tensor in. Method names are TensorFlow's where it has
+Contexts nest; each in turn, from the outermost to the innermost, captures a tensor. Method names are TensorFlow's where it has
 one.
 """
 
@@ -91,14 +91,14 @@ class CondContext(ControlFlowContext):
         self._external_values[val] = result
         return result
 
-    def bring_in(
+    def capture(
         self, inputs: Sequence[Tensor], controls: Sequence[Operation]
     ) -> tuple[list[Tensor], list[Operation]]:
-        brought = [self.AddValue(tensor) for tensor in inputs]
+        captured = [self.AddValue(tensor) for tensor in inputs]
         kept, external = self._internal_controls(controls)
         if not inputs and not any(is_inside(op._control_flow_context, self) for op in kept):
             kept.append(self.pivot.op)
-        return brought, kept + self._controls_as_data(external)
+        return captured, kept + self._controls_as_data(external)
 
     def AddOp(self, op: Operation) -> None:
         self._add_to_enclosing(op.outputs)
@@ -347,15 +347,15 @@ class WhileContext(ControlFlowContext):
         self._external_values[val] = enter
         return enter
 
-    def bring_in(
+    def capture(
         self, inputs: Sequence[Tensor], controls: Sequence[Operation]
     ) -> tuple[list[Tensor], list[Operation]]:
-        brought = [self.AddValue(tensor) for tensor in inputs]
+        captured = [self.AddValue(tensor) for tensor in inputs]
         kept, external = self._internal_controls(controls)
         pivot = self.GetControlPivot()
-        if not kept and pivot is not None and all(is_loop_constant(tensor.op) for tensor in brought):
+        if not kept and pivot is not None and all(is_loop_constant(tensor.op) for tensor in captured):
             kept.append(pivot.op)
-        return brought, kept + self._controls_as_data(external)
+        return captured, kept + self._controls_as_data(external)
 
     def AddOp(self, op: Operation) -> None:
         self._values.update(op.outputs)

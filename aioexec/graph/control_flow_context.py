@@ -11,7 +11,7 @@ from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import BaseGraph, Operation, Tensor
 from aioexec.graph.registry import Row
 
-_CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context when they bring a tensor in
+_CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context when they capture a tensor
 
 
 def output_context(op: Operation) -> ControlFlowContext | None:
@@ -99,10 +99,10 @@ class ControlFlowContext(abc.ABC):
 
     @abc.abstractmethod
     def AddValue(self, val: Tensor) -> Tensor:
-        """Return the replacement of a tensor in this context; a tensor from outside is brought in."""
+        """Return the replacement of a tensor in this context; a tensor from outside is captured."""
 
     @abc.abstractmethod
-    def bring_in(
+    def capture(
         self, inputs: Sequence[Tensor], controls: Sequence[Operation]
     ) -> tuple[list[Tensor], list[Operation]]:
         """Return the inputs and control inputs for a node of this context, with replacements for those from outside."""
@@ -111,8 +111,10 @@ class ControlFlowContext(abc.ABC):
     def AddOp(self, op: Operation) -> None:
         """Record an operation just made in this context."""
 
-    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        """An existing operation with the same outputs as a node of this row, inputs and attrs; None if there is none."""
+    def find_equivalent(
+        self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]
+    ) -> Operation | None:
+        """Find an existing operation with the same outputs as a node of this row, inputs and attrs; None if there is none."""
         return None
 
     def IsCondContext(self) -> bool:
@@ -170,16 +172,16 @@ class ControlFlowContext(abc.ABC):
             (internal if while_context(output_context(op)) is loop else external).append(op)
         return internal, external
 
-    # As messages
+    # Serialization
 
     @abc.abstractmethod
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
-        """Put this context into a message that holds one of either kind."""
+        """Write this context to a ControlFlowContextDef."""
 
     def _controls_as_data(self, external: Sequence[Operation]) -> list[Operation]:
         """Nodes of this context that stand for control inputs from outside the loop; operations without outputs are left out.
 
-        A control edge must not lead into a loop, so an output of the operation is brought in as data.
+        A control edge must not lead into a loop, so an output of the operation is captured as data.
         """
         if not external:
             return []

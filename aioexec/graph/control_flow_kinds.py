@@ -29,7 +29,7 @@ def IsLoopConstantEnter(op: Operation) -> bool:
 
 
 def IsCondSwitch(op: Operation) -> bool:
-    """Whether a Switch brings a tensor into a conditional: all its consumers are in one."""
+    """Whether a Switch captures a tensor for a conditional: all its consumers are in one."""
     consumers = [consumer for tensor in op.outputs for consumer in tensor.consumers()]
     return IsSwitch(op) and all(_is_conditional(_user_context(consumer)) for consumer in consumers)
 

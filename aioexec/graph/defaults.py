@@ -19,14 +19,17 @@ class DefaultStack(Generic[Item]):
         self._items: ContextVar[tuple[Item, ...]] = ContextVar(name, default=())
 
     def top(self) -> Item | None:
+        """Return the innermost item; None if the stack is empty."""
         items = self._items.get()
         return items[-1] if items else None
 
     @property
     def depth(self) -> int:
+        """The number of items on the stack."""
         return len(self._items.get())
 
     def push(self, item: Item) -> None:
+        """Make `item` the innermost."""
         self._items.set((*self._items.get(), item))
 
     def pop(self, item: Item) -> None:
@@ -51,6 +54,11 @@ class DefaultStack(Generic[Item]):
 
     @contextlib.contextmanager
     def get_controller(self, item: Item) -> Iterator[Item]:
+        """Return a context manager in which `item` is the innermost.
+
+        Raises:
+            GraphValueError: at its exit, if the contexts were left in another order than they were entered.
+        """
         self.push(item)
         try:
             yield item

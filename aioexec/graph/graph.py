@@ -53,7 +53,7 @@ class Graph(BaseGraph):
     ) -> Operation:
         """Append a node; `dtypes` and `input_types` are ignored, since attributes determine them.
 
-        In a control-flow context, inputs from outside are brought in first: the node gets their replacements.
+        In a control-flow context, inputs from outside are captured first: the node gets their replacements.
 
         Args:
             name: with a trailing "/" it is used as it is, otherwise it is put under the current scope and made unique.
@@ -67,7 +67,7 @@ class Graph(BaseGraph):
         for tensor in inputs:
             self._check_ours(tensor)
         context: ControlFlowContext | None = self._control_flow_context
-        if context is not None and (known := context.known(row, inputs, attrs or {})) is not None:
+        if context is not None and (known := context.find_equivalent(row, inputs, attrs or {})) is not None:
             return known
         name = name or op_type
         name = name[:-1] if name.endswith("/") else self.unique_name(name)
@@ -77,7 +77,7 @@ class Graph(BaseGraph):
             if made_in is not None:
                 made_in.check_use(tensor, row, name, context)
         if context is not None:
-            inputs, controls = context.bring_in(inputs, controls)
+            inputs, controls = context.capture(inputs, controls)
         op = self.add_node(row, name, inputs, controls, dict(attrs or {}), None)
         if context is not None:
             context.AddOp(op)

@@ -1,6 +1,7 @@
-"""Step stats of one or more steps as a trace by thread: each device is a process, each of its threads a row.
+"""Spans of one thread, split into rows so that no two spans of a row overlap.
 
-`timeline` shows which nodes overlapped; this shows the work of each thread, and the steps it belonged to.
+A span is an execution of a node. In the trace each device is a process, and each of its threads has one or more rows; a further
+process shows the steps. `timeline` shows which nodes overlapped; this shows the work of each thread.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ def draw_threads(steps: Sequence[StepStats]) -> ChromeTrace:
     origin = spans[0].start if spans else 0
     trace = ChromeTrace()
     _draw_steps(trace, spans, origin)
-    rows: dict[tuple[str, str], list[_Span]] = {}
+    by_thread: dict[tuple[str, str], list[_Span]] = {}
     for span in spans:
-        rows.setdefault((span.device, span.thread), []).append(span)
+        by_thread.setdefault((span.device, span.thread), []).append(span)
     processes: dict[str, int] = {}
-    for (device, thread), found in sorted(rows.items(), key=lambda entry: entry[0]):
+    for (device, thread), spans_of_thread in sorted(by_thread.items(), key=lambda entry: entry[0]):
         if device not in processes:
             processes[device] = trace.process(device)
-        for lane in _lanes(found):
-            row = trace.thread(processes[device], thread)
-            for span in lane:
-                _draw(trace, span, processes[device], row, origin)
+        for row in _split_overlaps(spans_of_thread):
+            number = trace.thread(processes[device], thread)
+            for span in row:
+                _draw(trace, span, processes[device], number, origin)
     return trace
 
 
@@ -59,22 +60,24 @@ def _draw_steps(trace: ChromeTrace, spans: list[_Span], origin: int) -> None:
     process = trace.process("steps")
     row = trace.thread(process, "steps")
     for number in sorted({span.step for span in spans}):
-        own = [span for span in spans if span.step == number]
-        start, end = min(span.start for span in own), max(span.end for span in own)
+        spans_of_step = [span for span in spans if span.step == number]
+        start, end = min(span.start for span in spans_of_step), max(span.end for span in spans_of_step)
         at, length = (start - origin) / 1000, (end - start) / 1000
-        trace.event("X", "Step", f"step {number}", process, row, at, dur=length, args={"nodes": len(own)})
+        trace.event(
+            "X", "Step", f"step {number}", process, row, at, dur=length, args={"nodes": len(spans_of_step)}
+        )
 
 
-def _lanes(spans: list[_Span]) -> list[list[_Span]]:
-    """Rows for a thread: consecutive nodes share one; nodes during which the thread did other work have rows of their own."""
-    lanes: list[list[_Span]] = []
+def _split_overlaps(spans: list[_Span]) -> list[list[_Span]]:
+    """Split the spans of a thread, sorted by start, into rows without overlaps: each goes to the first row that is free."""
+    rows: list[list[_Span]] = []
     for span in spans:
-        free = next((lane for lane in lanes if lane[-1].end <= span.start), None)
+        free = next((row for row in rows if row[-1].end <= span.start), None)
         if free is None:
-            lanes.append([span])
+            rows.append([span])
         else:
             free.append(span)
-    return lanes
+    return rows
 
 
 def _draw(trace: ChromeTrace, span: _Span, process: int, row: int, origin: int) -> None:

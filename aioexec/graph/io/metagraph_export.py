@@ -1,7 +1,7 @@
 """Writes a graph, or one of its scopes, as a MetaGraphDef: nodes, functions, collections, OpDefs.
 
 A scope is exported with names relative to it, so that it can be imported under another. Inputs from outside of the scope are
-*unbound*: their names are ones that no node can have, a collection lists them, and the importer supplies them.
+*unbound*: they get reserved names and are listed in a collection, and the importer supplies them.
 """
 
 from __future__ import annotations
@@ -172,13 +172,13 @@ def _collection(key: str, items: Sequence[Any], scope: str | None) -> Collection
 # Export of one scope
 
 
-def part_of_graph_def(
+def extract_scope(
     graph_def: GraphDef,
     export_scope: str | None = None,
     exclude_nodes: Collection[str] = (),
     clear_devices: bool = False,
 ) -> tuple[GraphDef, list[str]]:
-    """The nodes in a scope, with names relative to it, and the names of their inputs from outside."""
+    """Extract the nodes in a scope, with names relative to it; returns them and the names of their inputs from outside."""
     result = GraphDef(versions=graph_def.versions, library=graph_def.library)
     unbound: list[str] = []
     for node in graph_def.node:
@@ -188,11 +188,11 @@ def part_of_graph_def(
             if clear_devices:
                 copy.device = ""
             if export_scope:
-                unbound.extend(_leave_scope(copy, export_scope))
+                unbound.extend(_make_names_relative(copy, export_scope))
     return result, list(dict.fromkeys(unbound))
 
 
-def _leave_scope(node: NodeDef, scope: str) -> Iterator[str]:
+def _make_names_relative(node: NodeDef, scope: str) -> Iterator[str]:
     """Make the names in a node relative to the scope; yield its inputs from outside the scope."""
     node.name = strip_name_scope(node.name, scope)
     for place, text in enumerate(node.input):
@@ -203,13 +203,13 @@ def _leave_scope(node: NodeDef, scope: str) -> Iterator[str]:
             node.input[place] = f"{mark}{UNBOUND_PREFIX}{text.removeprefix('^')}"
             yield node.input[place]
     if COLOCATION in node.attr:
-        _leave_groups(node.attr[COLOCATION], scope)
+        _make_groups_relative(node.attr[COLOCATION], scope)
     if registry.is_registered(node.op) and registry.lookup(node.op).role is Role.ENTER:
         frame = node.attr[_FRAME]
         frame.s = strip_name_scope(frame.s, scope).encode()
 
 
-def _leave_groups(groups: AttrValue, scope: str) -> None:
+def _make_groups_relative(groups: AttrValue, scope: str) -> None:
     kept = [
         strip_name_scope(group, scope).encode()
         for group in groups.list.s

@@ -16,7 +16,6 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, u
 from aioexec.shapes import Dims, compatible, merge, with_rank
 
 Array = np.ndarray[Any, Any]
-Single = np.float32
 
 # Drawing
 
@@ -25,7 +24,7 @@ COLOURS = np.array(
         *([1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1]),
         *([0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]),
     ],
-    Single,
+    np.float32,
 )
 """Default colours (RGBA), used cyclically."""
 
@@ -33,8 +32,8 @@ COLOURS = np.array(
 def _draw(image: Array, box: Array, colour: Array) -> None:
     """Draw the outline of a box, clipped to the image."""
     height, width = image.shape[:2]
-    top, bottom = (int(edge * Single(height - 1)) for edge in (box[0], box[2]))
-    left, right = (int(edge * Single(width - 1)) for edge in (box[1], box[3]))
+    top, bottom = (int(edge * np.float32(height - 1)) for edge in (box[0], box[2]))
+    left, right = (int(edge * np.float32(width - 1)) for edge in (box[1], box[3]))
     if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:
         return
     rows, columns = (
@@ -70,7 +69,7 @@ def draw_kernel(context: KernelContext) -> Compute:
                 raise InvalidArgumentError(
                     f"colors must be a matrix of {depth} columns, got shape {list(colours.shape)}"
                 )
-            table = colours.astype(Single) if len(colours) else table
+            table = colours.astype(np.float32) if len(colours) else table
         result = images.copy()
         finite = np.nan_to_num(boxes, nan=0.0, posinf=1e6, neginf=-1e6)
         for image, in_image in zip(result, np.clip(finite, -1e6, 1e6), strict=True):
@@ -118,10 +117,10 @@ def overlaps(boxes: Array) -> Similarity:
     def similarity(one: int, others: Sequence[int]) -> Array:
         chosen = np.asarray(others, np.int64)
         sides = np.minimum(high[one], high[chosen]) - np.maximum(low[one], low[chosen])
-        shared = np.prod(np.maximum(sides, Single(0)), axis=1)
+        shared = np.prod(np.maximum(sides, np.float32(0)), axis=1)
         with np.errstate(all="ignore"):
             share = shared / (areas[one] + areas[chosen] - shared)
-        return np.where((areas[one] > 0) & (areas[chosen] > 0), share, Single(0))
+        return np.where((areas[one] > 0) & (areas[chosen] > 0), share, np.float32(0))
 
     return similarity
 
@@ -134,14 +133,14 @@ def choose(
     With a positive `sigma` (soft NMS), similar candidates are not skipped: their scores decay by exp(-similarity² / (2 sigma))
     and they are queued again. Each candidate is compared once with each selected one.
     """
-    decay = Single(-0.5) / Single(sigma) if sigma > 0 else Single(0)
+    decay = np.float32(-0.5) / np.float32(sigma) if sigma > 0 else np.float32(0)
     queue = [(-float(score), number, 0) for number, score in enumerate(scores) if score > least_score]
     heapq.heapify(queue)
     chosen: list[int] = []
     found: list[float] = []
     while queue and len(chosen) < most:
         negative, number, seen = heapq.heappop(queue)
-        score = original = Single(-negative)
+        score = original = np.float32(-negative)
         if score <= least_score:
             break
         similar = similarity(number, chosen[seen:])
@@ -190,14 +189,14 @@ def suppression_kernel(context: KernelContext) -> Compute:
 
     def compute(boxes: Array, scores: Array, most: Array, *rest: Array) -> Any:
         given = [_scalar(each) for each in rest]
-        threshold = given[0] if given else float(Single(attrs["iou_threshold"]))
+        threshold = given[0] if given else float(np.float32(attrs["iou_threshold"]))
         least = given[1] if len(given) > 1 else -np.inf
         sigma = given[2] if len(given) > 2 else 0.0
         if not sigma >= 0:
             raise InvalidArgumentError(f"soft_nms_sigma must be non-negative, got {sigma}")
         _check(boxes, scores, most, threshold)
         chosen, found = choose(
-            scores.astype(Single), overlaps(boxes.astype(Single)), int(most), threshold, least, sigma
+            scores.astype(np.float32), overlaps(boxes.astype(np.float32)), int(most), threshold, least, sigma
         )
         valid = np.array(len(chosen), np.int32)
         missing = int(most) - len(chosen) if pads else 0

@@ -17,7 +17,6 @@ from aioexec.ops.image.resize import checked_size
 from aioexec.shapes import Dims, merge, with_rank
 
 Array = np.ndarray[Any, Any]
-Single = np.float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Samples:
     Attributes:
         inside: whether the position is in the image.
         low, high: the elements on both sides, 0 outside of the image.
-        share: the distance from `low`, in [0, 1).
+        fraction: the distance from `low`, in [0, 1).
         nearest: the nearest element.
         weights: derivatives of the position with respect to the begin and the end of the box.
     """
@@ -35,26 +34,26 @@ class Samples:
     inside: Array
     low: Array
     high: Array
-    share: Array
+    fraction: Array
     nearest: Array
     weights: tuple[Array, Array]
 
 
 def samples(begin: Array, end: Array, size: int, count: int) -> Samples:
-    last = Single(size - 1)
-    numbers = np.arange(count, dtype=Single)
+    last = np.float32(size - 1)
+    numbers = np.arange(count, dtype=np.float32)
     if count > 1:
-        ratio = Single(last / Single(count - 1))
-        at = begin[:, None] * last + numbers * ((end - begin)[:, None] * last / Single(count - 1))
+        ratio = np.float32(last / np.float32(count - 1))
+        at = begin[:, None] * last + numbers * ((end - begin)[:, None] * last / np.float32(count - 1))
         weights = last - numbers * ratio, numbers * ratio
     else:
-        at = Single(0.5) * (begin + end)[:, None] * last
-        half = np.full(1, Single(0.5) * last)
+        at = np.float32(0.5) * (begin + end)[:, None] * last
+        half = np.full(1, np.float32(0.5) * last)
         weights = half, half
     inside = (at >= 0) & (at <= last)
-    safe = np.where(inside, at, Single(0))
+    safe = np.where(inside, at, np.float32(0))
     low, high = np.floor(safe), np.ceil(safe)
-    nearest = np.floor(safe + Single(0.5)).astype(np.int64)
+    nearest = np.floor(safe + np.float32(0.5)).astype(np.int64)
     return Samples(inside, low.astype(np.int64), high.astype(np.int64), safe - low, nearest, weights)
 
 
@@ -71,7 +70,7 @@ def check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
         raise InvalidArgumentError("Boxes contains at least one element that is not finite")
 
 
-def along(boxes: Array, image: Sequence[int], crop: tuple[int, int]) -> tuple[Samples, Samples]:
+def sample_positions(boxes: Array, image: Sequence[int], crop: tuple[int, int]) -> tuple[Samples, Samples]:
     """Return the sampling positions of each box in images of this height and width."""
     rows = samples(boxes[:, 0], boxes[:, 2], image[0], crop[0])
     return rows, samples(boxes[:, 1], boxes[:, 3], image[1], crop[1])
@@ -80,16 +79,16 @@ def along(boxes: Array, image: Sequence[int], crop: tuple[int, int]) -> tuple[Sa
 def corners(rows: Samples, columns: Samples) -> list[tuple[Array, Array, Array]]:
     """Return the four elements around each sample, and their bilinear weights: [boxes, height, width]."""
     found = []
-    for row, row_share in ((rows.low, 1 - rows.share), (rows.high, rows.share)):
-        for column, share in ((columns.low, 1 - columns.share), (columns.high, columns.share)):
-            weight = row_share[:, :, None] * share[:, None, :]
+    for row, row_fraction in ((rows.low, 1 - rows.fraction), (rows.high, rows.fraction)):
+        for column, fraction in ((columns.low, 1 - columns.fraction), (columns.high, columns.fraction)):
+            weight = row_fraction[:, :, None] * fraction[:, None, :]
             found.append((row[:, :, None], column[:, None, :], weight))
     return found
 
 
 def contributions(rows: Samples, columns: Samples, method: str) -> list[tuple[Array, Array, Array]]:
     """Return the elements that contribute to each sample: rows, columns and weights, 0 outside of the image."""
-    inside = (rows.inside[:, :, None] & columns.inside[:, None, :]).astype(Single)
+    inside = (rows.inside[:, :, None] & columns.inside[:, None, :]).astype(np.float32)
     if method == "nearest":
         return [(rows.nearest[:, :, None], columns.nearest[:, None, :], inside)]
     return [(row, column, weight * inside) for row, column, weight in corners(rows, columns)]
@@ -114,18 +113,18 @@ def check_image(image: Array) -> None:
 
 
 def crop_kernel(context: KernelContext) -> Compute:
-    method, fill = context.attrs["method"], Single(context.attrs["extrapolation_value"])
+    method, fill = context.attrs["method"], np.float32(context.attrs["extrapolation_value"])
 
     def compute(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> Array:
         check_image(image)
         crop = checked_size(crop_size, len(boxes), image.shape[3])
         check_boxes(boxes, box_ind, len(image))
-        rows, columns = along(boxes, image.shape[1:3], crop)
+        rows, columns = sample_positions(boxes, image.shape[1:3], crop)
         which = box_ind[:, None, None]
         inside = (rows.inside[:, :, None] & columns.inside[:, None, :])[..., None]
-        total = np.zeros((len(boxes), *crop, image.shape[3]), Single)
+        total = np.zeros((len(boxes), *crop, image.shape[3]), np.float32)
         for row, column, weight in contributions(rows, columns, method):
-            total += image[which, row, column].astype(Single) * weight[..., None]
+            total += image[which, row, column].astype(np.float32) * weight[..., None]
         return np.where(inside, total, fill)
 
     return compute
@@ -143,8 +142,8 @@ def image_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(f"Expected a non-negative size, got {min(shape)}")
         check_gradient(dy, boxes, shape[3])
         check_boxes(boxes, box_ind, shape[0])
-        rows, columns = along(boxes, shape[1:3], (dy.shape[1], dy.shape[2]))
-        dx = np.zeros(shape, np.float64 if dtype == np.float64 else Single)
+        rows, columns = sample_positions(boxes, shape[1:3], (dy.shape[1], dy.shape[2]))
+        dx = np.zeros(shape, np.float64 if dtype == np.float64 else np.float32)
         for row, column, weight in contributions(rows, columns, method):
             np.add.at(dx, (box_ind[:, None, None], row, column), dy * weight[..., None])
         return dx.astype(dtype, copy=False)
@@ -157,14 +156,14 @@ def boxes_kernel(context: KernelContext) -> Compute:
         check_image(image)
         check_gradient(dy, boxes, image.shape[3])
         check_boxes(boxes, box_ind, len(image))
-        rows, columns = along(boxes, image.shape[1:3], (dy.shape[1], dy.shape[2]))
+        rows, columns = sample_positions(boxes, image.shape[1:3], (dy.shape[1], dy.shape[2]))
         inside = (rows.inside[:, :, None] & columns.inside[:, None, :])[..., None]
         around = [
-            image[box_ind[:, None, None], row, column].astype(Single)
+            image[box_ind[:, None, None], row, column].astype(np.float32)
             for row, column, _ in corners(rows, columns)
         ]
         top_left, top_right, bottom_left, bottom_right = around
-        x, y = columns.share[:, None, :, None], rows.share[:, :, None, None]
+        x, y = columns.fraction[:, None, :, None], rows.fraction[:, :, None, None]
         by_row = (1 - x) * (bottom_left - top_left) + x * (bottom_right - top_right)
         by_column = (1 - y) * (top_right - top_left) + y * (bottom_right - bottom_left)
         by_row, by_column = ((each * dy * inside).sum(axis=3) for each in (by_row, by_column))
@@ -173,7 +172,7 @@ def boxes_kernel(context: KernelContext) -> Compute:
             *((by_column * weight).sum(axis=(1, 2)) for weight in columns.weights),
         ]
         first, third, second, fourth = parts
-        return np.stack([first, second, third, fourth], axis=1).astype(Single)
+        return np.stack([first, second, third, fourth], axis=1).astype(np.float32)
 
     return compute
 

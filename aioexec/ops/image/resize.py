@@ -21,13 +21,12 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, u
 from aioexec.shapes import Dims, merge, with_rank
 
 Array = np.ndarray[Any, Any]
-Single = np.float32
 MOST_ELEMENTS = 1 << 40
 CUBIC_STEPS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class AxisWeights:
     """The resizing of one axis: source elements [new, k] and their weights."""
 
     size: int
@@ -56,34 +55,34 @@ class Along:
 def scale_of(attrs: Attrs, size: int, new: int) -> np.float32:
     """Return the distance between new elements, in source elements."""
     if attrs["align_corners"] and new > 1:
-        return Single((size - 1) / Single(new - 1))
-    return Single(size / Single(new))
+        return np.float32((size - 1) / np.float32(new - 1))
+    return np.float32(size / np.float32(new))
 
 
 def centres(attrs: Attrs, size: int, new: int) -> Array:
     """Return the positions of new elements, in source elements."""
-    scale, numbers = scale_of(attrs, size, new), np.arange(new, dtype=Single)
+    scale, numbers = scale_of(attrs, size, new), np.arange(new, dtype=np.float32)
     if attrs.get("half_pixel_centers"):
-        return (numbers + Single(0.5)) * scale - Single(0.5)
+        return (numbers + np.float32(0.5)) * scale - np.float32(0.5)
     return numbers * scale
 
 
-def nearest(attrs: Attrs, size: int, new: int) -> Along:
-    scale, numbers = scale_of(attrs, size, new), np.arange(new, dtype=Single)
+def nearest(attrs: Attrs, size: int, new: int) -> AxisWeights:
+    scale, numbers = scale_of(attrs, size, new), np.arange(new, dtype=np.float32)
     if attrs["half_pixel_centers"]:
-        numbers = numbers + Single(0.5)
+        numbers = numbers + np.float32(0.5)
     at = numbers * scale
-    rounded = np.floor(at + Single(0.5)) if attrs["align_corners"] else np.floor(at)
+    rounded = np.floor(at + np.float32(0.5)) if attrs["align_corners"] else np.floor(at)
     places = np.clip(rounded.astype(np.int64), 0, size - 1)[:, None]
-    return Along(size, places, np.ones(places.shape, Single))
+    return AxisWeights(size, places, np.ones(places.shape, np.float32))
 
 
-def bilinear(attrs: Attrs, size: int, new: int) -> Along:
+def bilinear(attrs: Attrs, size: int, new: int) -> AxisWeights:
     at = centres(attrs, size, new)
     upper = np.minimum(np.ceil(at).astype(np.int64), size - 1)
     lower = np.minimum(np.maximum(np.floor(at).astype(np.int64), 0), upper)
-    share = at - np.floor(at)
-    return Along(size, np.stack([lower, upper], 1), np.stack([Single(1) - share, share], 1))
+    fraction = at - np.floor(at)
+    return AxisWeights(size, np.stack([lower, upper], 1), np.stack([np.float32(1) - fraction, fraction], 1))
 
 
 def cubic_table(a: float) -> Array:
@@ -92,38 +91,38 @@ def cubic_table(a: float) -> Array:
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     x = x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.stack([near, far]).astype(Single)
+    return np.stack([near, far]).astype(np.float32)
 
 
-def bicubic(attrs: Attrs, size: int, new: int) -> Along:
+def bicubic(attrs: Attrs, size: int, new: int) -> AxisWeights:
     """Cubic convolution. Outside of the image the edge is repeated; with half-pixel centres the weights are renormalised."""
     half = attrs["half_pixel_centers"]
     near, far = cubic_table(-0.5 if half else -0.75)
     at = centres(attrs, size, new)
     base = np.floor(at)
-    step = np.rint((at - base) * Single(CUBIC_STEPS)).astype(np.int64)
+    step = np.rint((at - base) * np.float32(CUBIC_STEPS)).astype(np.int64)
     weights = np.stack([far[step], near[step], near[CUBIC_STEPS - step], far[CUBIC_STEPS - step]], 1)
     places = base.astype(np.int64)[:, None] + np.arange(-1, 3)
     bounded = np.clip(places, 0, size - 1)
     if half:
-        weights = np.where(bounded == places, weights, Single(0))
-        weights = weights / weights.sum(axis=1, keepdims=True, dtype=Single)
-    return Along(size, bounded, weights)
+        weights = np.where(bounded == places, weights, np.float32(0))
+        weights = weights / weights.sum(axis=1, keepdims=True, dtype=np.float32)
+    return AxisWeights(size, bounded, weights)
 
 
-def area(attrs: Attrs, size: int, new: int) -> Along:
+def area(attrs: Attrs, size: int, new: int) -> AxisWeights:
     """Average the interval of source elements that each new element covers."""
     scale = scale_of(attrs, size, new)
-    begin = np.arange(new, dtype=Single) * scale
-    end = np.arange(1, new + 1, dtype=Single) * scale
+    begin = np.arange(new, dtype=np.float32) * scale
+    end = np.arange(1, new + 1, dtype=np.float32) * scale
     first, last = np.floor(begin).astype(np.int64), np.ceil(end).astype(np.int64)
     places = first[:, None] + np.arange(max(int(np.max(last - first)), 1))
     covered = np.minimum(places + 1, end[:, None]) - np.maximum(places, begin[:, None])
-    weights = np.where(places < last[:, None], np.maximum(covered, 0) / scale, 0).astype(Single)
-    return Along(size, np.clip(places, 0, size - 1), weights)
+    weights = np.where(places < last[:, None], np.maximum(covered, 0) / scale, 0).astype(np.float32)
+    return AxisWeights(size, np.clip(places, 0, size - 1), weights)
 
 
-Rule = Callable[[Attrs, int, int], Along]
+Rule = Callable[[Attrs, int, int], AxisWeights]
 
 # Kernels
 
@@ -161,7 +160,7 @@ def resizing(rule: Rule) -> Reference:
         def compute(image: Array, size: Array) -> Array:
             check_image(image)
             height, width = checked_size(size, image.shape[0], image.shape[3])
-            wide = image if dtype == image.dtype and rule is nearest else image.astype(Single)
+            wide = image if dtype == image.dtype and rule is nearest else image.astype(np.float32)
             if rule is nearest:
                 rows, columns = (
                     rule(attrs, *each).places[:, 0]
@@ -192,7 +191,7 @@ def adjoint(rule: Rule, is_sized: bool) -> Reference:
                 check_image(dy)
                 check_image(original)
                 height, width = original.shape[1:3]
-            wide = dy.astype(np.float64 if dy.dtype.itemsize == 8 or dy.dtype.kind in "iu" else Single)
+            wide = dy.astype(np.float64 if dy.dtype.itemsize == 8 or dy.dtype.kind in "iu" else np.float32)
             rows, columns = rule(attrs, height, dy.shape[1]), rule(attrs, width, dy.shape[2])
             return rows.transposed(columns.transposed(wide, 2), 1).astype(dtype)
 

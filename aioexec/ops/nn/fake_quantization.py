@@ -15,7 +15,6 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.shapes import Dims, merge, with_rank, with_rank_at_least
 
 Array = np.ndarray[Any, Any]
-Single = np.float32
 
 
 def levels(attrs: Attrs) -> tuple[np.float32, np.float32]:
@@ -23,7 +22,7 @@ def levels(attrs: Attrs) -> tuple[np.float32, np.float32]:
     bits = attrs["num_bits"]
     if not 2 <= bits <= 16:
         raise InvalidArgumentError(f"num_bits must be between 2 and 16, inclusive, got {bits}")
-    return Single(1 if attrs["narrow_range"] else 0), Single((1 << bits) - 1)
+    return np.float32(1 if attrs["narrow_range"] else 0), np.float32((1 << bits) - 1)
 
 
 def nudged(attrs: Attrs, low: Array, high: Array) -> tuple[Array, Array, Array]:
@@ -32,18 +31,20 @@ def nudged(attrs: Attrs, low: Array, high: Array) -> tuple[Array, Array, Array]:
     step = (high - low) / (greatest - least)
     with np.errstate(all="ignore"):
         zero = least - low / step
-    zero = np.where(zero < least, least, np.where(zero > greatest, greatest, np.floor(zero + Single(0.5))))
+    zero = np.where(
+        zero < least, least, np.where(zero > greatest, greatest, np.floor(zero + np.float32(0.5)))
+    )
     return (least - zero) * step, (greatest - zero) * step, step
 
 
 def quantized(attrs: Attrs, x: Array, low: Array, high: Array) -> Array:
     begin, end, step = nudged(attrs, low, high)
     with np.errstate(all="ignore"):
-        inverse = Single(1) / step
-        zero = np.floor(-begin * inverse + Single(0.5))
+        inverse = np.float32(1) / step
+        zero = np.floor(-begin * inverse + np.float32(0.5))
         clamped = np.maximum(np.minimum(x, end), begin)
-        result = np.floor((clamped - begin) * inverse - zero + Single(0.5)) * step
-    return np.where((low == 0) & (high == 0), Single(0), result).astype(Single)
+        result = np.floor((clamped - begin) * inverse - zero + np.float32(0.5)) * step
+    return np.where((low == 0) & (high == 0), np.float32(0), result).astype(np.float32)
 
 
 def passed(attrs: Attrs, dy: Array, x: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
@@ -54,14 +55,14 @@ def passed(attrs: Attrs, dy: Array, x: Array, low: Array, high: Array) -> tuple[
         )
     begin, end, _ = nudged(attrs, low, high)
     is_empty = (low == 0) & (high == 0)
-    zero = Single(0)
+    zero = np.float32(0)
     below = np.where(~is_empty & (x < begin), dy, zero)
     above = np.where(~is_empty & (x > end), dy, zero)
     return np.where(is_empty | ((x >= begin) & (x <= end)), dy, zero), below, above
 
 
 def arguments(attrs: Attrs) -> tuple[Array, Array]:
-    low, high = np.asarray(attrs["min"], Single), np.asarray(attrs["max"], Single)
+    low, high = np.asarray(attrs["min"], np.float32), np.asarray(attrs["max"], np.float32)
     if not low < high:
         raise InvalidArgumentError(f"min has to be smaller than max, was: {low} >= {high}")
     return low, high
@@ -109,7 +110,9 @@ def vars_gradient_kernel(per_channel: bool) -> Any:
             check_range(x, low, high, per_channel)
             inside, below, above = passed(context.attrs, dy, x, low, high)
             over = tuple(range(x.ndim - 1)) if per_channel else None
-            sums = (np.asarray(np.sum(each, axis=over, dtype=np.float64), Single) for each in (below, above))
+            sums = (
+                np.asarray(np.sum(each, axis=over, dtype=np.float64), np.float32) for each in (below, above)
+            )
             return (inside, *sums)
 
         return compute

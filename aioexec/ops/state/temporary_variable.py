@@ -25,7 +25,7 @@ class TemporaryVariable(Variable):
     __slots__ = ()
 
 
-def _made(context: KernelContext) -> Compute:
+def _create_variable(context: KernelContext) -> Compute:
     name = context.attrs["var_name"] or context.node_name
     dtype, dims = context.attrs["dtype"], context.attrs["shape"]
 
@@ -33,15 +33,15 @@ def _made(context: KernelContext) -> Compute:
         """Create the variable with zeros; in TensorFlow its content is uninitialised."""
         if not shapes.is_fully_defined(dims):
             raise InvalidArgumentError(f"Shape {shapes.describe(dims)} is not fully defined")
-        made = TemporaryVariable(name, dtype, dims)
-        made.swap(np.zeros([int(dim or 0) for dim in dims], dtype.numpy))
-        context.resources.create(step.container, name, made)
-        return made
+        variable = TemporaryVariable(name, dtype, dims)
+        variable.swap(np.zeros([int(dim or 0) for dim in dims], dtype.numpy))
+        context.resources.create(step.container, name, variable)
+        return variable
 
     return make
 
 
-def _destroyed(context: KernelContext) -> Compute:
+def _destroy(context: KernelContext) -> Compute:
     name = context.attrs["var_name"]
 
     def destroy(step: StepContext, variable: Variable) -> Array:
@@ -58,14 +58,14 @@ def _declared(context: ShapeContext) -> Sequence[Dims]:
 register(
     "TemporaryVariable() -> (ref:Ref(dtype)) [shape:shape; dtype:type; var_name:string=''] {stateful}",
     shape=_declared,
-    kernel=_made,
+    kernel=_create_variable,
     gradient=NOT_DIFFERENTIABLE,
     asynchronous=True,
 )
 register(
     "DestroyTemporaryVariable(ref:Ref(T)) -> (value:T) [T:type; var_name:string]",
     shape=lambda context: [context.inputs[0]],
-    kernel=_destroyed,
+    kernel=_destroy,
     gradient=undefined_gradient,
     asynchronous=True,
 )

@@ -40,7 +40,7 @@ ALL = frozenset({"float32", "float64", "int32", "int64", "bool"})
 # Creation
 
 
-def _made(context: KernelContext) -> Compute:
+def _create_variable(context: KernelContext) -> Compute:
     """Return the variable of that name in the session's container, creating it at first use."""
     attrs = context.attrs
     dims: Dims = attrs["shape"]
@@ -74,7 +74,7 @@ for _name, _rule in (("VariableV2", _declared_shape), ("Variable", _old_declared
         f"{_name}() -> (ref:Ref(dtype)) [shape:shape; dtype:type; container:string=''; shared_name:string='']"
         " {stateful}",
         shape=_rule,
-        kernel=_made,
+        kernel=_create_variable,
         gradient=NOT_DIFFERENTIABLE,
         role=Role.VARIABLE,
     )
@@ -83,7 +83,7 @@ register(
     "VarHandleOp() -> (resource:resource) [container:string=''; shared_name:string=''; debug_name:string='';"
     " dtype:type; shape:shape; allowed_devices:list(string)=[]] {stateful}",
     shape=lambda context: [()],
-    kernel=_made,
+    kernel=_create_variable,
     gradient=NOT_DIFFERENTIABLE,
     role=Role.VARIABLE,
 )
@@ -155,7 +155,7 @@ for _signature in (
     )
 
 
-def _destroyed(context: KernelContext) -> Compute:
+def _destroy(context: KernelContext) -> Compute:
     ignore: bool = context.attrs["ignore_lookup_error"]
 
     def destroy(variable: Variable) -> None:
@@ -170,7 +170,7 @@ def _destroyed(context: KernelContext) -> Compute:
 register(
     "DestroyResourceOp(resource:resource) -> () [ignore_lookup_error:bool=true] {stateful}",
     shape=lambda context: [],
-    kernel=_destroyed,
+    kernel=_destroy,
     gradient=NOT_DIFFERENTIABLE,
     role=Role.UPDATE,
     writes=(0,),
@@ -179,7 +179,7 @@ register(
 # Assigning
 
 
-def _assignment(context: KernelContext) -> Compute:
+def _assign(context: KernelContext) -> Compute:
     validate, is_ref = context.attrs["validate_shape"], bool(context.output_dtypes)
 
     def assign(variable: Variable, value: Array) -> Variable | None:
@@ -213,7 +213,7 @@ register(
     "Assign(ref:Ref(T), value:T) -> (output_ref:Ref(T)) [T:type; validate_shape:bool=true; use_locking:bool=true]"
     " {allows_uninit}",
     shape=_assign_shape,
-    kernel=_assignment,
+    kernel=_assign,
     gradient=NOT_DIFFERENTIABLE,
     native=Native(_bind_assign),
     role=Role.UPDATE,
@@ -221,15 +221,15 @@ register(
 )
 
 
-def _checked_against_handle(context: ShapeContext) -> Sequence[Dims]:
+def _check_against_handle(context: ShapeContext) -> Sequence[Dims]:
     shapes.merge(context.variable(0), context.inputs[1])
     return []
 
 
 register(
     "AssignVariableOp(resource:resource, value:dtype) -> () [dtype:type; validate_shape:bool=false] {stateful}",
-    shape=_checked_against_handle,
-    kernel=_assignment,
+    shape=_check_against_handle,
+    kernel=_assign,
     gradient=NOT_DIFFERENTIABLE,
     native=Native(_bind_assign),
     role=Role.UPDATE,
@@ -253,7 +253,7 @@ def _same_shape(variable: Variable, value: Array) -> Array:
     return present
 
 
-def _changed_by(ufunc: np.ufunc) -> Any:
+def _change_by(ufunc: np.ufunc) -> Any:
     def kernel(context: KernelContext) -> Compute:
         passes_on = bool(context.output_dtypes)
 
@@ -284,7 +284,7 @@ for _name, _ufunc, _sign in (("AssignAdd", np.add, "+"), ("AssignSub", np.subtra
     register(
         f"{_name}(ref:Ref(T), value:T) -> (output_ref:Ref(T)) [T:type@6; use_locking:bool=false]",
         shape=lambda context: [shapes.merge(*context.inputs)],
-        kernel=_changed_by(_ufunc),
+        kernel=_change_by(_ufunc),
         gradient=NOT_DIFFERENTIABLE,
         native=_bind_change(f"ref, value -> ref: ref = ref {_sign} value"),
         role=Role.UPDATE,
@@ -293,8 +293,8 @@ for _name, _ufunc, _sign in (("AssignAdd", np.add, "+"), ("AssignSub", np.subtra
     )
     register(
         f"{_name}VariableOp(resource:resource, value:dtype) -> () [dtype:type] {{stateful}}",
-        shape=_checked_against_handle,
-        kernel=_changed_by(_ufunc),
+        shape=_check_against_handle,
+        kernel=_change_by(_ufunc),
         gradient=NOT_DIFFERENTIABLE,
         native=_bind_change(f"ref, value -> ref: ref = ref {_sign} value"),
         role=Role.UPDATE,

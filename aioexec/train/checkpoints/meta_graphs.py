@@ -91,7 +91,7 @@ def export_scoped_meta_graph(
     """
     from aioexec.formats.proto_files import write_proto
     from aioexec.graph.io.graphdef_export import graph_to_graph_def
-    from aioexec.graph.io.metagraph_export import add_strings, create_meta_graph_def, part_of_graph_def
+    from aioexec.graph.io.metagraph_export import add_strings, create_meta_graph_def, extract_scope
     from aioexec.graph.io.metagraph_import import variables_in_scope
 
     if save_debug_info:
@@ -100,7 +100,7 @@ def export_scoped_meta_graph(
     if graph_def is None:
         graph_def = graph_to_graph_def(graph, add_shapes=True)
     excluded = extraneous_saver_nodes(graph_def, saver_def) if clear_extraneous_savers else set()
-    part, unbound = part_of_graph_def(graph_def, export_scope, excluded, clear_devices)
+    part, unbound = extract_scope(graph_def, export_scope, excluded, clear_devices)
     result = create_meta_graph_def(
         graph_def=part,
         saver_def=saver_def,
