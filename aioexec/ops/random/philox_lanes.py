@@ -165,7 +165,7 @@ def _poisson_counted(lanes: Lanes, few: Array, rate: Array) -> Array:
 
 
 def _poisson_attempt(lanes: Lanes, active: Array, rate: Array, highest: float) -> tuple[Array, Array]:
-    """Attempt once by transformed rejection (Hörmann, 1993, PTRS); the constants are the paper's."""
+    """Attempt once by transformed rejection, with the constants of algorithm PTRS (Hörmann, 1993)."""
     b = 0.931 + 2.53 * np.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)

@@ -88,7 +88,7 @@ def _farm_to_64(data: bytes) -> int:
 
 
 def _seeded(data: bytes, place: int, a: int, b: int) -> tuple[int, int]:
-    """Return two words of state after 32 bytes (WeakHashLen32WithSeeds)."""
+    """Return two words of state after 32 bytes (FarmHash's WeakHashLen32WithSeeds)."""
     w, x, y, z = (_at(data, place + offset) for offset in (0, 8, 16, 24))
     a = a + w & _WORD
     b = _rotated(b + a + z, 21)
