@@ -283,12 +283,7 @@ class Layout(LayoutState):
             raise ListsRefusedError(
                 f"{instruction.node.name!r} takes a list, and has no native form: {reason}"
             )
-        handles = list(dict.fromkeys(abstract for abstract in inputs if isinstance(abstract, Variable)))
-        for inner in with_inner([instruction]):
-            known = inner.structure.known.values() if inner.structure is not None else ()
-            handles += [
-                abstract for abstract in known if isinstance(abstract, Variable) and abstract not in handles
-            ]
+        handles = _variables(instruction, inputs)
         if handles and self.around:
             raise RefusedError(
                 f"{instruction.node.row.name} takes a variable inside, and has no native form: {reason}"
@@ -384,6 +379,17 @@ def _output_refusal(specs: Sequence[Spec] | None) -> str | None:
 
 def _is_of_lists(use: ListUse, inputs: list[AbstractValue]) -> bool:
     return not use.also_tensors or any(isinstance(abstract, InMemory) for abstract in inputs)
+
+
+def _variables(instruction: Instruction, inputs: list[AbstractValue]) -> list[Variable]:
+    """Return the variables among the inputs of an instruction, and those that its inner instructions use."""
+    known = [
+        abstract
+        for inner in with_inner([instruction])
+        if inner.structure is not None
+        for abstract in inner.structure.known.values()
+    ]
+    return list(dict.fromkeys(abstract for abstract in (*inputs, *known) if isinstance(abstract, Variable)))
 
 
 def _may_reshape(op: Operation) -> bool:

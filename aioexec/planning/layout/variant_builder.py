@@ -148,11 +148,7 @@ class _Freezer:
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
             sum(each.structure is None for each in layout.instructions),
-            {
-                value: abstract.spec
-                for value, abstract in layout.values.items()
-                if isinstance(abstract, Local)
-            },
+            {value: each.spec for value, each in layout.values.items() if isinstance(each, Local)},
         )
 
     def _place_output(self, value: int, abstract: AbstractValue) -> None:
