@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import aioexec as ax
-from aioexec.graph.apply import apply_any_op as apply_op
+from aioexec.graph.apply import apply_any_op
 from aioexec.graph.node import producers
 from aioexec.ops.containers.barrier import Barrier
 from aioexec.ops.containers.staging_class import MapStagingArea, StagingArea
@@ -220,27 +220,27 @@ def _table(op_type: str, **attrs: Any) -> Build:
             shape: dict[str, Any] = (
                 {} if op_type == "MutableHashTableV2" else {"value_shape": program.content.dims}
             )
-            handle = apply_op(op_type, *extra, key_dtype=key_dtype, value_dtype=dtype, **shape, **attrs)
+            handle = apply_any_op(op_type, *extra, key_dtype=key_dtype, value_dtype=dtype, **shape, **attrs)
             default = ax.constant(program.content.values(1)[0], dtype)
             says = {"Tkeys": key_dtype, "Tvalues": dtype}
             name = f"of {key_dtype.name}"
-            program.step(f"insert {name}", apply_op("LookupTableInsertV2", handle, keys, program.values))
-            program.step(f"find {name}", apply_op("LookupTableFindV2", handle, keys, default))
-            program.step(f"export {name}", *apply_op("LookupTableExportV2", handle, **says)[:1])
-            program.step(f"import {name}", apply_op("LookupTableImportV2", handle, keys, program.values))
-            program.step(f"remove {name}", apply_op("LookupTableRemoveV2", handle, keys))
-            program.step(f"size {name}", apply_op("LookupTableSizeV2", handle))
+            program.step(f"insert {name}", apply_any_op("LookupTableInsertV2", handle, keys, program.values))
+            program.step(f"find {name}", apply_any_op("LookupTableFindV2", handle, keys, default))
+            program.step(f"export {name}", *apply_any_op("LookupTableExportV2", handle, **says)[:1])
+            program.step(f"import {name}", apply_any_op("LookupTableImportV2", handle, keys, program.values))
+            program.step(f"remove {name}", apply_any_op("LookupTableRemoveV2", handle, keys))
+            program.step(f"size {name}", apply_any_op("LookupTableSizeV2", handle))
 
     return build
 
 
 def _static_table(program: Program) -> None:
     dtype = program.content.dtype
-    handle = apply_op("HashTableV2", key_dtype=ax.string, value_dtype=dtype)
+    handle = apply_any_op("HashTableV2", key_dtype=ax.string, value_dtype=dtype)
     default = ax.constant(program.content.values(1)[0], dtype)
-    program.last_step("initialize", apply_op("InitializeTableV2", handle, program.keys, program.values))
-    program.last_step("find", apply_op("LookupTableFindV2", handle, program.keys, default))
-    program.last_step("export", *apply_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=dtype)[:1])
+    program.last_step("initialize", apply_any_op("InitializeTableV2", handle, program.keys, program.values))
+    program.last_step("find", apply_any_op("LookupTableFindV2", handle, program.keys, default))
+    program.last_step("export", *apply_any_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=dtype)[:1])
 
 
 # Accumulators
@@ -277,7 +277,7 @@ def _tensor_array(program: Program) -> None:
     array = made().unstack(program.values)
     program.step("unstack", array.flow)
     program.step("unstack, stack", array.stack())
-    program.step("unstack, grad", apply_op("TensorArrayGradV3", array.handle, array.flow, source="g")[1])
+    program.step("unstack, grad", apply_any_op("TensorArrayGradV3", array.handle, array.flow, source="g")[1])
     places = ax.cast(program.numbers, ax.int32)
     program.step("unstack, gather", array.gather(places))
     program.step("scatter", made().scatter(places, program.values).flow)
@@ -295,47 +295,47 @@ def _blanks(program: Program) -> None:
 
 
 def _sums_of_lists(program: Program) -> None:
-    made = apply_op("TensorListFromTensor", program.values, np.array(program.content.dims, np.int32))
-    program.step("sum", apply_op("TensorListLength", apply_op("AddN", [made, made])))
-    program.step("zeros", apply_op("TensorListLength", apply_op("ZerosLike", made)))
+    made = apply_any_op("TensorListFromTensor", program.values, np.array(program.content.dims, np.int32))
+    program.step("sum", apply_any_op("TensorListLength", apply_any_op("AddN", [made, made])))
+    program.step("zeros", apply_any_op("TensorListLength", apply_any_op("ZerosLike", made)))
 
 
 def _tensor_list(program: Program) -> None:
     dtype, dims = program.content.dtype, np.array(program.content.dims, np.int32)
     of = {"element_dtype": dtype}
-    made = apply_op("TensorListFromTensor", program.values, dims)
+    made = apply_any_op("TensorListFromTensor", program.values, dims)
     places = ax.cast(program.numbers, ax.int32)
-    program.step("from a tensor", apply_op("TensorListLength", made))
-    program.step("from a tensor, stack", apply_op("TensorListStack", made, dims, **of))
-    program.step("from a tensor, gather", apply_op("TensorListGather", made, places, dims, **of))
-    scattered = apply_op("TensorListScatterV2", program.values, places, dims, program.count)
-    program.step("scatter", apply_op("TensorListLength", scattered))
-    again = apply_op("TensorListScatterIntoExistingList", made, program.values, places)
-    program.step("scatter into a list", apply_op("TensorListLength", again))
+    program.step("from a tensor", apply_any_op("TensorListLength", made))
+    program.step("from a tensor, stack", apply_any_op("TensorListStack", made, dims, **of))
+    program.step("from a tensor, gather", apply_any_op("TensorListGather", made, places, dims, **of))
+    scattered = apply_any_op("TensorListScatterV2", program.values, places, dims, program.count)
+    program.step("scatter", apply_any_op("TensorListLength", scattered))
+    again = apply_any_op("TensorListScatterIntoExistingList", made, program.values, places)
+    program.step("scatter into a list", apply_any_op("TensorListLength", again))
     program.step(
-        "concat of lists", apply_op("TensorListLength", apply_op("TensorListConcatLists", made, made, **of))
+        "concat of lists", apply_any_op("TensorListLength", apply_any_op("TensorListConcatLists", made, made, **of))
     )
-    resized = apply_op("TensorListResize", made, program.count * 2)
-    program.step("resize", apply_op("TensorListLength", resized))
-    last = apply_op("TensorListPopBack", made, dims, **of)[1]
+    resized = apply_any_op("TensorListResize", made, program.count * 2)
+    program.step("resize", apply_any_op("TensorListLength", resized))
+    last = apply_any_op("TensorListPopBack", made, dims, **of)[1]
     program.step("from a tensor, pop", last)
     rows = ax.reshape(program.values, [-1, *program.content.dims])
-    parts = apply_op("TensorListSplit", rows, np.array([-1, *dims], np.int32), ax.ones_like(program.numbers))
-    program.step("split", apply_op("TensorListLength", parts))
-    joined = apply_op(
+    parts = apply_any_op("TensorListSplit", rows, np.array([-1, *dims], np.int32), ax.ones_like(program.numbers))
+    program.step("split", apply_any_op("TensorListLength", parts))
+    joined = apply_any_op(
         "TensorListConcatV2", parts, np.array([-1, *dims], np.int32), np.zeros(0, np.int64), **of
     )
     program.step("split, concat", joined[0])
-    batch = apply_op("TensorListPushBackBatch", ax.fill(ax.reshape(program.count, [1]), made), program.values)
+    batch = apply_any_op("TensorListPushBackBatch", ax.fill(ax.reshape(program.count, [1]), made), program.values)
     program.step("push a batch", ax.size(batch))
 
 
 def _stack(program: Program) -> None:
-    handle = apply_op("StackV2", np.int32(-1), elem_type=program.content.dtype)
-    pushed = apply_op("StackPushV2", handle, program.values)
+    handle = apply_any_op("StackV2", np.int32(-1), elem_type=program.content.dtype)
+    pushed = apply_any_op("StackPushV2", handle, program.values)
     program.step("push", pushed)
     with ax.control_dependencies([pushed]):
-        program.step("push, pop", apply_op("StackPopV2", handle, elem_type=program.content.dtype))
+        program.step("push, pop", apply_any_op("StackPopV2", handle, elem_type=program.content.dtype))
 
 
 def _sparse_tensors_map(program: Program) -> None:
@@ -343,11 +343,11 @@ def _sparse_tensors_map(program: Program) -> None:
     ordered = ax.stack([ax.range(ax.cast(program.count, ax.int64)), ax.zeros_like(program.numbers)], 1)
     shape = ax.cast(ax.stack([program.count, 1]), ax.int64)
     says: dict[str, Any] = {"shared_name": "map"}
-    add = apply_op("AddSparseToTensorsMap", indices, program.values, shape, **says)
+    add = apply_any_op("AddSparseToTensorsMap", indices, program.values, shape, **says)
     program.step("add", add)
-    many = apply_op("AddManySparseToTensorsMap", ordered, program.values, shape, **says)
+    many = apply_any_op("AddManySparseToTensorsMap", ordered, program.values, shape, **says)
     program.step("add many", many)
-    taken = apply_op("TakeManySparseFromTensorsMap", many, dtype=program.content.dtype, **says)
+    taken = apply_any_op("TakeManySparseFromTensorsMap", many, dtype=program.content.dtype, **says)
     program.step("add many, take many", taken[1])
 
 
@@ -356,21 +356,21 @@ def _sparse_tensors_map(program: Program) -> None:
 
 def _datasets(program: Program) -> None:
     dtype, dims = program.content.dtype, program.content.dims
-    slices = apply_op("TensorSliceDataset", [program.values], output_shapes=[dims])
+    slices = apply_any_op("TensorSliceDataset", [program.values], output_shapes=[dims])
     size = ax.cast(program.count, ax.int64)
     says: dict[str, Any] = {"output_types": [dtype], "output_shapes": [None]}
-    batch = apply_op("BatchDataset", slices, size, **says)
-    repeated = apply_op("RepeatDataset", batch, np.int64(3), **says)
+    batch = apply_any_op("BatchDataset", slices, size, **says)
+    repeated = apply_any_op("RepeatDataset", batch, np.int64(3), **says)
     for name, variant in (("slices", slices), ("a batch", batch), ("repeated batches", repeated)):
-        handle = apply_op("IteratorV2", shared_name="", container="", **says)
-        program.step(f"begin with {name}", apply_op("MakeIterator", variant, handle))
-        element = apply_op("IteratorGetNext", handle, **says)[0]
+        handle = apply_any_op("IteratorV2", shared_name="", container="", **says)
+        program.step(f"begin with {name}", apply_any_op("MakeIterator", variant, handle))
+        element = apply_any_op("IteratorGetNext", handle, **says)[0]
         program.step(f"next of {name}", element)
         program.step(f"second of {name}", element) if name != "a batch" else None
 
 
 def _session_handles(program: Program) -> None:
-    handle = apply_op("GetSessionHandleV2", program.values)
+    handle = apply_any_op("GetSessionHandleV2", program.values)
     program.step("keep a tensor", handle)
 
 
@@ -378,15 +378,15 @@ def _one_element(program: Program) -> None:
     """Ops on one element of many."""
     dtype, dims = program.content.dtype, np.array(program.content.dims, np.int32)
     of = {"element_dtype": dtype}
-    many = apply_op("TensorListFromTensor", program.values, dims)
-    program.step("get an item", apply_op("TensorListGetItem", many, 1, dims, **of))
+    many = apply_any_op("TensorListFromTensor", program.values, dims)
+    program.step("get an item", apply_any_op("TensorListGetItem", many, 1, dims, **of))
     for name, changed in (
-        ("set an item", apply_op("TensorListSetItem", many, 1, program.values[0])),
-        ("push an item", apply_op("TensorListPushBack", many, program.values[0])),
+        ("set an item", apply_any_op("TensorListSetItem", many, 1, program.values[0])),
+        ("push an item", apply_any_op("TensorListPushBack", many, program.values[0])),
     ):
-        program.step(name, apply_op("TensorListLength", changed))
-    blank = apply_op("TensorListReserve", dims, program.count, element_dtype=dtype)
-    program.step("get an unset item", apply_op("TensorListGetItem", blank, 1, dims, **of))
+        program.step(name, apply_any_op("TensorListLength", changed))
+    blank = apply_any_op("TensorListReserve", dims, program.count, element_dtype=dtype)
+    program.step("get an unset item", apply_any_op("TensorListGetItem", blank, 1, dims, **of))
     array = ax.TensorArray(dtype, program.count, clear_after_read=False).unstack(program.values)
     program.step("read an element", array.read(1))
     longer = ax.TensorArray(dtype, program.count, dynamic_size=True).unstack(program.values)
@@ -395,21 +395,21 @@ def _one_element(program: Program) -> None:
 
 def _optional(program: Program) -> None:
     dtype = program.content.dtype
-    made = apply_op("OptionalFromValue", [program.values])
-    got = apply_op("OptionalGetValue", made, output_types=[dtype], output_shapes=[None])
+    made = apply_any_op("OptionalFromValue", [program.values])
+    got = apply_any_op("OptionalGetValue", made, output_types=[dtype], output_shapes=[None])
     program.step("value of an optional", got[0])
 
 
 def _temporary_variable(program: Program) -> None:
     dims = [program.content.count, *program.content.dims]
-    made = apply_op("TemporaryVariable", shape=dims, dtype=program.content.dtype, var_name="v")
+    made = apply_any_op("TemporaryVariable", shape=dims, dtype=program.content.dtype, var_name="v")
     with ax.control_dependencies([made]):
-        program.step("temporary variable", apply_op("DestroyTemporaryVariable", made, var_name="v"))
+        program.step("temporary variable", apply_any_op("DestroyTemporaryVariable", made, var_name="v"))
 
 
 def _print(program: Program) -> None:
-    text = apply_op("StringFormat", [program.values], template="%s", placeholder="%s", summarize=3)
-    program.step("print", apply_op("PrintV2", text, output_stream="file:///dev/null"))
+    text = apply_any_op("StringFormat", [program.values], template="%s", placeholder="%s", summarize=3)
+    program.step("print", apply_any_op("PrintV2", text, output_stream="file:///dev/null"))
 
 
 def _identity(program: Program) -> None:
