@@ -36,7 +36,6 @@ class Graph(BaseGraph):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seed: int | None = None
         self.oldest_producer: int | None = None  # the lowest producer version of the imported GraphDefs
         self._control_stack: list[_ControlDependencies] = []
         self._device_stack: list[Callable[[Operation], str] | str | None] = []

@@ -286,15 +286,19 @@ class Operation:
 
 
 class BaseGraph(NameScopes, Collections):
-    """The interface of a graph to its operations, tensors and control-flow contexts; `Graph` adds the creation of nodes.
+    """A graph as its operations, tensors and control-flow contexts use it.
 
-    State: nodes (`_nodes`, `_by_name`), the current control-flow context, the nodes that must not be fed or fetched, the
-    library of functions. `version` counts nodes, `mutations` counts changes of existing nodes.
+    The methods that `Graph` overrides create nodes or set the scopes of new nodes. They are not here because they need the
+    inference of shapes and the contexts, which are built on this module.
+
+    State: the seed of random ops, nodes (`_nodes`, `_by_name`), the current control-flow context, the nodes that must not be
+    fed or fetched, the library of functions. `version` counts nodes, `mutations` counts changes of existing nodes.
     """
 
     def __init__(self) -> None:
         NameScopes.__init__(self)
         Collections.__init__(self)
+        self.seed: int | None = None
         self.mutations = 0
         self.functions = FunctionLibrary()
         self._nodes: list[Operation] = []
