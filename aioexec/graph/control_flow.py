@@ -25,7 +25,7 @@ from aioexec.graph.control_flow_context import (
     while_context as while_context,
 )
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.io.control_flow_defs import fill_values, named_tensor, nested_to_proto, values_to_proto
+from aioexec.graph.io.control_flow_protos import fill_values, named_tensor, nested_to_proto, values_to_proto
 from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.keys import GraphKeys
