@@ -170,7 +170,7 @@ ELSEWHERE = {
     "framework.smart_cond.smart_case": "ops.control_flow.smart_cond.smart_case",
     "framework.smart_cond.smart_constant_value": "ops.control_flow.smart_cond.smart_constant_value",
     "framework.sparse_tensor.is_sparse": "graph.sparse_tensor.is_sparse",
-    "framework.graph_util.extract_sub_graph": "graph.io.graph_util.extract_sub_graph",
+    "framework.graph_util.extract_sub_graph": "graph.io.sub_graphs.extract_sub_graph",
     "framework.convert_to_constants.convert_variables_to_constants": "graph_util.convert_variables_to_constants",
     "framework.graph_util.remove_training_nodes": "graph_util.remove_training_nodes",
     "framework.ops.strip_name_scope": "graph.scope_names.strip_name_scope",

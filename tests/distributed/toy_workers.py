@@ -24,7 +24,7 @@ from aioexec.distributed.worker.worker_cache import WorkerCache
 from aioexec.errors import UnavailableError
 from aioexec.execution.rendezvous import create_key
 from aioexec.graph.apply import apply_no_output_op, apply_op
-from aioexec.graph.io.graph_util import extract_sub_graph
+from aioexec.graph.io.sub_graphs import extract_sub_graph
 from aioexec.sessions.options import SessionOptions
 
 SESSION = "session"

@@ -7,9 +7,9 @@ from aioexec import dtypes, errors
 from aioexec.formats.protos import AttrValue
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
-from aioexec.graph.io.graph_util import extract_sub_graph
 from aioexec.graph.io.graphdef_export import graph_to_graph_def, node_def, strip_default_attrs
 from aioexec.graph.io.graphdef_import import import_graph_def
+from aioexec.graph.io.sub_graphs import extract_sub_graph
 from tests.graph.written import A, attr, graph_def, neg, no_op, parse
 
 

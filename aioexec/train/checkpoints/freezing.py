@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioexec.errors import UnimplementedError
 from aioexec.graph import registry
-from aioexec.graph.io.graph_util import extract_sub_graph, node_of_input
+from aioexec.graph.io.sub_graphs import extract_sub_graph, node_of_input
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import GraphDef, NodeDef

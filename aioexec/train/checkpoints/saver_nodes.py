@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aioexec.graph.io.graph_util import node_of_input
+from aioexec.graph.io.sub_graphs import node_of_input
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import GraphDef, SaverDef
