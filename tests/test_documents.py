@@ -143,7 +143,7 @@ WALKS: dict[str, dict[str, tuple[str, ...]]] = {
         "Square": (
             "ops/math/math_functions.py",
             "names/op_modules.py",
-            "tests/ops/cases_elementwise.py",
+            "tests/ops/math/cases_elementwise.py",
             "tests/interop/parity/tables/",
         ),
         "square": (

@@ -23,7 +23,7 @@ from aioexec.formats.protos import Summary, TensorProto
 from aioexec.formats.tensor_codec import encode_tensor
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from tests.campaigns import campaign, mutants
-from tests.ops.example_bytes import example
+from tests.ops.io.example_bytes import example
 
 UNEXPECTED = (errors.InternalError, errors.UnknownError)
 

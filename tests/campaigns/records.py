@@ -24,7 +24,7 @@ from aioexec.formats.event_files import summary_iterator
 from aioexec.formats.protos import Event
 from aioexec.formats.records import encode_record, read_records
 from tests.campaigns import campaign, mutants
-from tests.ops.example_bytes import example
+from tests.ops.io.example_bytes import example
 
 EXPECTED = (errors.OpError,)
 COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}

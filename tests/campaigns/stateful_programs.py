@@ -240,7 +240,9 @@ def _static_table(program: Program) -> None:
     default = ax.constant(program.content.values(1)[0], dtype)
     program.last_step("initialize", apply_any_op("InitializeTableV2", handle, program.keys, program.values))
     program.last_step("find", apply_any_op("LookupTableFindV2", handle, program.keys, default))
-    program.last_step("export", *apply_any_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=dtype)[:1])
+    program.last_step(
+        "export", *apply_any_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=dtype)[:1]
+    )
 
 
 # Accumulators
@@ -313,20 +315,25 @@ def _tensor_list(program: Program) -> None:
     again = apply_any_op("TensorListScatterIntoExistingList", made, program.values, places)
     program.step("scatter into a list", apply_any_op("TensorListLength", again))
     program.step(
-        "concat of lists", apply_any_op("TensorListLength", apply_any_op("TensorListConcatLists", made, made, **of))
+        "concat of lists",
+        apply_any_op("TensorListLength", apply_any_op("TensorListConcatLists", made, made, **of)),
     )
     resized = apply_any_op("TensorListResize", made, program.count * 2)
     program.step("resize", apply_any_op("TensorListLength", resized))
     last = apply_any_op("TensorListPopBack", made, dims, **of)[1]
     program.step("from a tensor, pop", last)
     rows = ax.reshape(program.values, [-1, *program.content.dims])
-    parts = apply_any_op("TensorListSplit", rows, np.array([-1, *dims], np.int32), ax.ones_like(program.numbers))
+    parts = apply_any_op(
+        "TensorListSplit", rows, np.array([-1, *dims], np.int32), ax.ones_like(program.numbers)
+    )
     program.step("split", apply_any_op("TensorListLength", parts))
     joined = apply_any_op(
         "TensorListConcatV2", parts, np.array([-1, *dims], np.int32), np.zeros(0, np.int64), **of
     )
     program.step("split, concat", joined[0])
-    batch = apply_any_op("TensorListPushBackBatch", ax.fill(ax.reshape(program.count, [1]), made), program.values)
+    batch = apply_any_op(
+        "TensorListPushBackBatch", ax.fill(ax.reshape(program.count, [1]), made), program.values
+    )
     program.step("push a batch", ax.size(batch))
 
 

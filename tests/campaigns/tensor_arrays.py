@@ -9,7 +9,7 @@ from typing import Any
 
 import aioexec as ax
 from tests.campaigns import campaign
-from tests.ops.tensor_array_programs import ArrayProgram, built, drawn, outcome
+from tests.ops.containers.tensor_array_programs import ArrayProgram, built, drawn, outcome
 
 RUNS = 3
 """The first run is by NumPy; the later ones are by programs, where there are such."""

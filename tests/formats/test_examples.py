@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes as dt
 from aioexec.formats.examples import features_of, kind_of, values_of, varints
-from tests.ops.example_bytes import DAMAGED, DAMAGED_INTEGERS, INTEGERS, READABLE, example, varint
+from tests.ops.io.example_bytes import DAMAGED, DAMAGED_INTEGERS, INTEGERS, READABLE, example, varint
 
 
 def read(data: bytes) -> dict[bytes, list[object]]:

@@ -1,6 +1,6 @@
 """The table form of op tests: one `case` is checked forward, in every dtype, backward, native, and for its shapes.
 
-A family keeps its cases in `cases_<family>.py` as a list `CASES`; `test_registry` finds and walks them.
+A family keeps its cases in `<package>/cases_<family>.py` as a list `CASES`; `test_registry` finds and walks them.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ def variants(base: Case, *inputs: tuple[Any, ...], gradients: bool = False) -> l
 
 @cache
 def tables() -> tuple[Case, ...]:
-    """Every case of every table in this folder."""
+    """Every case of every table below this folder."""
     found: list[Case] = []
-    for path in sorted(Path(__file__).parent.glob("cases_*.py")):
-        found.extend(importlib.import_module(f"tests.ops.{path.stem}").CASES)
+    for path in sorted(Path(__file__).parent.glob("*/cases_*.py"), key=lambda path: path.stem):
+        found.extend(importlib.import_module(f"tests.ops.{path.parent.name}.{path.stem}").CASES)
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from aioexec import dtypes as dt
 from tests.campaigns.operand_calls import Call, Leaf, Out
-from tests.ops.cases_neighbourhoods import encoded
+from tests.ops.image.cases_neighbourhoods import encoded
 from tests.ops.odd_operands import (
     IMAGE,
     INVALID,

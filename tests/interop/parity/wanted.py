@@ -64,7 +64,7 @@ BatchDataset BatchDatasetV2 Iterator IteratorFromStringHandle IteratorFromString
 IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDataset OneShotIterator RepeatDataset
 TensorSliceDataset
 """,
-    "they need files: tests/ops/test_readers.py holds what TensorFlow gave, whole_graphs a pipeline": """
+    "they need files: tests/ops/io/test_readers.py holds what TensorFlow gave, whole_graphs a pipeline": """
 FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 MatchingFiles ReadFile
 ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted
 ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.interop.parity.table import Case, case, const, unknown
-from tests.ops.example_bytes import DAMAGED, DAMAGED_INTEGERS, INTEGERS, READABLE, example
+from tests.ops.io.example_bytes import DAMAGED, DAMAGED_INTEGERS, INTEGERS, READABLE, example
 
 NOTHING = np.zeros(0, object)
 KINDS = {"f": "float32", "i": "int64", "O": "string"}

@@ -20,7 +20,7 @@ from aioexec.graph.graph import Graph
 from aioexec.ops.random import philox, philox_lanes, philox_truncated, random_ops
 from tests import tiers
 from tests.ops.evaluate import Evaluator, evaluate
-from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
+from tests.ops.random.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from tests.ops.cases_conv import Along
+from tests.ops.convolution.cases_conv import Along
 from tests.ops.harness import Case, case
 
 Array = np.ndarray[Any, Any]

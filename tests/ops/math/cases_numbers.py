@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from tests.ops.cases_elementwise import COLUMN, COMPLEX, EMPTY, ROW, SPECIAL, X, Y, binary_cases, unary_cases
 from tests.ops.harness import Case, case
+from tests.ops.math.cases_elementwise import (
+    COLUMN,
+    COMPLEX,
+    EMPTY,
+    ROW,
+    SPECIAL,
+    X,
+    Y,
+    binary_cases,
+    unary_cases,
+)
 
 Z = [[1 + 2j, -0.5j], [3 - 1j, 2 + 0.25j]]
 W = [[0.5 - 1j, 2j], [1 + 1j, -0.75 + 0.5j]]

@@ -16,8 +16,8 @@ from aioexec.ops.random import (
     generators as generators,  # the rows
     stateless as stateless,  # the rows
 )
-from tests.ops.golden_random import SEEDS
 from tests.ops.harness import Case, Ref, case
+from tests.ops.random.golden_random import SEEDS
 
 ALPHAS, RATES = [0.5, 1.0, 2.5], [0.5, 5.0, 20.0, 200.0]
 SEED = np.array([7, -3])

@@ -9,8 +9,8 @@ import numpy as np
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph import registry
 from aioexec.ops.training import optimizer_updates as optimizer_updates  # the rows
-from tests.ops.golden_optimizers import GOLDEN
 from tests.ops.harness import KINDS, Case, Ref, case
+from tests.ops.training.golden_optimizers import GOLDEN
 
 VAR = [[1.5, -2.0, 0.25], [4.0, 0.0, -0.5]]
 SLOTS = (

@@ -14,7 +14,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.identity import placeholder
 from tests.campaigns.tensor_arrays import on_tier
-from tests.ops.tensor_array_programs import drawn
+from tests.ops.containers.tensor_array_programs import drawn
 from tests.tiers import Tier, tier as tier
 
 RUNS = 3  # the later ones are by programs

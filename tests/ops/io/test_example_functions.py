@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from tests.ops.example_bytes import example
+from tests.ops.io.example_bytes import example
 
 WANTED = {
     "a": ax.FixedLenFeature([2], ax.float32),

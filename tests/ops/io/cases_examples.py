@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from tests.ops.example_bytes import DAMAGED, DAMAGED_INTEGERS, example
 from tests.ops.harness import Case, case
+from tests.ops.io.example_bytes import DAMAGED, DAMAGED_INTEGERS, example
 
 NOTHING = np.zeros(0, object)
 DENSE = {"Tdense": ["float32"], "dense_shapes": [[2]]}

@@ -4,8 +4,8 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import InvalidArgumentError
-from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
 from tests.ops.harness import case
+from tests.ops.random.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
 
 LIMITS = -1000, 1000
 
