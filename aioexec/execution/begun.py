@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from aioexec.execution.fetched import Fetched
-from aioexec.execution.partition_group import Run, fail_at, finished, start
+from aioexec.execution.partition_group import Run, fail_at, start, wait_finished
 from aioexec.execution.step import Step
 
 
@@ -91,7 +91,7 @@ class Begun:
             OpError: of the node that failed first.
         """
         try:
-            await finished(self._runs, self._timer, self._step)
+            await wait_finished(self._runs, self._timer, self._step)
             return await self._fetched.results(self._step)
         finally:
             self._step.close()

@@ -62,7 +62,7 @@ class TickBudget:
         self.spent = self._used = ended - self._tick
         self._charged += 1
 
-    def decided(self) -> None:
+    def count_decision(self) -> None:
         """Count an item without a kernel, such as a transfer: the clock is read only after several of them."""
         self._decided += 1
         if self._decided % _LOOK_AT_CLOCK == 0:

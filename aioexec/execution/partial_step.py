@@ -10,7 +10,7 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copied, is_handle, no_value
-from aioexec.execution.partition_group import Run, all_ended, fail_at, start
+from aioexec.execution.partition_group import Run, fail_at, start, wait_all_ended
 from aioexec.execution.partition_run import PartitionExecutor
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
@@ -132,7 +132,7 @@ class PartialStep:
             return fed in self._feeds
         return self._client.values[partition.fetches[position]] is not None
 
-    async def ran(self, targets: Sequence[Operation]) -> None:
+    async def wait_for_targets(self, targets: Sequence[Operation]) -> None:
         """Wait until these targets of the signature have run.
 
         Raises:
@@ -193,7 +193,7 @@ class PartialStep:
             raise cancelled
 
     async def _quiet(self) -> asyncio.CancelledError | None:
-        cancelled = await all_ended(self._all_runs)
+        cancelled = await wait_all_ended(self._all_runs)
         self._close()
         return cancelled
 

@@ -40,7 +40,7 @@ class Run(abc.ABC):
         """Register a callback for the end, which has not come; it is called in the same callback of the loop."""
         self._waiting = [*(self._waiting or ()), notify]
 
-    async def ended(self) -> asyncio.CancelledError | None:
+    async def wait_ended(self) -> asyncio.CancelledError | None:
         """Wait for the end. A cancellation meanwhile fails the step; it is returned, not raised."""
         cancelled = None
         while not self.has_ended:
@@ -89,7 +89,7 @@ def _receives(run: Run) -> int:
     return run.receives
 
 
-async def finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step: Step) -> None:
+async def wait_finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step: Step) -> None:
     """Wait until partitions that were started have ended.
 
     Raises:
@@ -97,7 +97,7 @@ async def finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step:
         OpError: of the node that failed first, in whichever partition.
     """
     try:
-        cancelled = await all_ended(runs)
+        cancelled = await wait_all_ended(runs)
     finally:
         if timer is not None:
             timer.cancel()
@@ -107,12 +107,12 @@ async def finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step:
         raise step.error
 
 
-async def all_ended(runs: Sequence[Run]) -> asyncio.CancelledError | None:
+async def wait_all_ended(runs: Sequence[Run]) -> asyncio.CancelledError | None:
     """Wait for the end of all. A cancellation meanwhile fails the step; it is returned, not raised."""
     cancelled = None
     for run in runs:
         if not run.has_ended:
-            cancelled = await run.ended() or cancelled
+            cancelled = await run.wait_ended() or cancelled
     return cancelled
 
 

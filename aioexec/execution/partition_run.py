@@ -57,7 +57,7 @@ class _Receiver:
         return self._run.step.error is not None
 
     def set_result(self, received: Received) -> None:
-        self._run.received(self._activation, received)
+        self._run.deliver(self._activation, received)
 
     def set_exception(self, error: OpError) -> None:
         """The value will not arrive: fail the step, unless its failure is the reason."""
@@ -194,12 +194,12 @@ class PartitionRun(Run):
         self.values[place] = value
         self._missing_feeds -= 1
         index = self.partition.producers[place]
-        self._propagator.arrived(self.partition.items[index])
+        self._propagator.on_feed_arrived(self.partition.items[index])
         if self.on_finished is not None:
             self.on_finished(self, index)
         self._advance()
 
-    def received(self, activation: Activation, received: Received) -> None:
+    def deliver(self, activation: Activation, received: Received) -> None:
         """Deliver the value of a waiting Recv; a sending partition in this process continues first."""
         self._arrived.append((activation, received))
         if not self.step.is_busy:
@@ -240,7 +240,7 @@ class PartitionRun(Run):
                 else:
                     rest = runner.begin(activation.iteration.values, self.fresh, step)
                     if rest is None:
-                        self._finished(activation)
+                        self._record_finished(activation)
                 if rest is not None:
                     future = asyncio.ensure_future(rest)
                     self._awaited[future] = activation
@@ -266,7 +266,7 @@ class PartitionRun(Run):
                 try:
                     if activation.item.kind is ASYNCHRONOUS:
                         self._store(activation.item.instructions[0], activation.iteration.values, result)
-                    self._finished(activation)
+                    self._record_finished(activation)
                 except Exception as error:
                     step.fail(error)
         self._advance()
@@ -294,18 +294,18 @@ class PartitionRun(Run):
     def _begin(self, activation: Activation) -> Awaitable[Any] | None:
         """Run an item that is not a live program, or start it and return its awaitable."""
         item = activation.item
-        self.step.engine.budget.decided()
+        self.step.engine.budget.count_decision()
         if item.kind is RECV:
             self._receive(activation)
             return None
         if activation.dead and item.kind is not SEND:
             dead_outputs(item, activation.iteration.values)
-            self._finished(activation)
+            self._record_finished(activation)
             return None
         if item.kind is ASYNCHRONOUS:
             rest = self._call(item.instructions[0], activation.iteration.values)
             if rest is None:
-                self._finished(activation)
+                self._record_finished(activation)
             return rest
         began = perf_counter_ns()
         live_port = 0
@@ -316,11 +316,11 @@ class PartitionRun(Run):
         elif item.kind is SEND:
             self._send(activation)
         self._record(item.instructions[0], activation.iteration.values, began)
-        self._finished(activation, live_port)
+        self._record_finished(activation, live_port)
         return None
 
-    def _finished(self, activation: Activation, live_port: int = 0) -> None:
-        self._propagator.finished(activation, live_port)
+    def _record_finished(self, activation: Activation, live_port: int = 0) -> None:
+        self._propagator.on_finished(activation, live_port)
         if self.on_finished is not None:
             self.on_finished(self, activation.item.index)
 
@@ -440,4 +440,4 @@ class PartitionRun(Run):
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             activation.iteration.values[item.instructions[0].outputs[0]] = value
         self._record(item.instructions[0], activation.iteration.values, perf_counter_ns())
-        self._finished(activation)
+        self._record_finished(activation)

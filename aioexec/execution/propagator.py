@@ -162,7 +162,7 @@ class Activation:
 class Propagator:
     """The control state of one partition in one step.
 
-    `ready` collects activations; the scheduler removes and runs them, and calls `finished` for each.
+    `ready` collects activations; the scheduler removes and runs them, and calls `on_finished` for each.
     """
 
     __slots__ = ("_done", "_partition", "items", "outermost", "ready")
@@ -187,12 +187,12 @@ class Propagator:
                 if edge.target >= self._done:
                     self._arrive(edge, self.outermost, False)
 
-    def arrived(self, item: Item) -> None:
+    def on_feed_arrived(self, item: Item) -> None:
         """Record the arrival of a feed of a partial run."""
         for edge in item.edges:
             self._arrive(edge, self.outermost, False)
 
-    def finished(self, activation: Activation, live_port: int = 0) -> None:
+    def on_finished(self, activation: Activation, live_port: int = 0) -> None:
         """Record the end of an activation, and propagate it to the consumers. `live_port` is the output taken by a Switch."""
         item, iteration = activation.item, activation.iteration
         kind = item.kind

@@ -26,13 +26,13 @@ class AllocatorStats:
         self.peak_bytes_in_use = 0
         self.largest_alloc_size = 0
 
-    def allocated(self, nbytes: int) -> None:
+    def record_allocation(self, nbytes: int) -> None:
         self.num_allocs += 1
         self.bytes_in_use += nbytes
         self.peak_bytes_in_use = max(self.peak_bytes_in_use, self.bytes_in_use)
         self.largest_alloc_size = max(self.largest_alloc_size, nbytes)
 
-    def freed(self, nbytes: int) -> None:
+    def record_release(self, nbytes: int) -> None:
         self.bytes_in_use -= nbytes
 
 

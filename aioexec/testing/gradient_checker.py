@@ -124,11 +124,11 @@ class _Check:
         numbers = _numbers(at)
         jacobian = np.zeros((numbers.size, _numbers(self.weights).size), numbers.dtype)
         for row in range(numbers.size):
-            after, before = [await self._moved(at, row, step) for step in (self.delta, -self.delta)]
+            after, before = [await self._run_moved(at, row, step) for step in (self.delta, -self.delta)]
             jacobian[row] = (after - before) / (2 * self.delta)
         return jacobian
 
-    async def _moved(self, at: Array, row: int, step: float) -> Array:
+    async def _run_moved(self, at: Array, row: int, step: float) -> Array:
         moved = at.copy()
         _numbers(moved)[row] += step
         value = await _run(self.y, {**self.feeds, self.x: moved})

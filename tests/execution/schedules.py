@@ -79,7 +79,7 @@ class Schedule:
             dead_outputs(activation.item, activation.iteration.values)
         else:
             live_port = _compute(activation)
-        self.propagator.finished(activation, live_port)
+        self.propagator.on_finished(activation, live_port)
         self._happened(f"{activation!r} ended")
 
     def feed(self) -> None:
@@ -88,7 +88,7 @@ class Schedule:
         self._bring(value, fed)
         place = self.partition.producers.get(value)
         if place is not None:
-            self.propagator.arrived(self.partition.items[place])
+            self.propagator.on_feed_arrived(self.partition.items[place])
         self._happened(f"feed {value} came")
 
     def run(self, choose: random.Random) -> None:

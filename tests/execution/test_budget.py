@@ -335,11 +335,11 @@ async def test_many_items_that_only_decide_spend_a_tick(monkeypatch: pytest.Monk
 
     for _ in range(3 * 16):
         assert budget.spent <= TICK_NS
-        budget.decided()
+        budget.count_decision()
     assert budget.spent == TICK_NS
 
     for _ in range(16):
-        budget.decided()
+        budget.count_decision()
     assert budget.spent > TICK_NS
     await asyncio.sleep(0)
     assert budget.spent == 0

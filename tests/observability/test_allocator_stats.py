@@ -13,10 +13,10 @@ from tests.tiers import feed, graph, op, programs, session_on
 def test_the_peak_stays_when_memory_is_given_back():
     stats = AllocatorStats()
 
-    stats.allocated(100)
-    stats.allocated(50)
-    stats.freed(100)
-    stats.allocated(20)
+    stats.record_allocation(100)
+    stats.record_allocation(50)
+    stats.record_release(100)
+    stats.record_allocation(20)
 
     assert (stats.num_allocs, stats.bytes_in_use) == (3, 70)
     assert (stats.peak_bytes_in_use, stats.largest_alloc_size) == (150, 100)

@@ -42,7 +42,7 @@ class Sequence:
             ResourceExhaustedError: the pool has no thread and can start none.
         """
         assert not self._is_dismissed, f"{self.workers.name}: a job after close"
-        job = Job(asyncio.get_running_loop(), call, partial(self._ended, done))
+        job = Job(asyncio.get_running_loop(), call, partial(self._on_call_ended, done))
         if self._is_busy:
             self._line.append(job)
             return job
@@ -69,7 +69,7 @@ class Sequence:
         if self.workers.closed:
             await self.workers.close()
 
-    def _ended(self, done: Callable[[Job[Any]], None] | None, job: Job[Any]) -> None:
+    def _on_call_ended(self, done: Callable[[Job[Any]], None] | None, job: Job[Any]) -> None:
         try:
             if done is not None:
                 done(job)

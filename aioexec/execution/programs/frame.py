@@ -57,8 +57,8 @@ class Frame:
         start = -address_of(memory) % ALIGNMENT
         self.arena = memory[start : start + variant.arena_bytes]
         stats = allocator_stats(program.device)
-        stats.allocated(memory.nbytes)
-        finalize(self, stats.freed, memory.nbytes).atexit = False
+        stats.record_allocation(memory.nbytes)
+        finalize(self, stats.record_release, memory.nbytes).atexit = False
         self.words[walking.ROWS] = address_of(program.rows)
         self.words[walking.ROW_COUNT] = len(variant.rows)
         self.words[walking.INLINE_FUEL] = program.fuel

@@ -248,7 +248,7 @@ class PartialRuns:
             with self._session.scope_of(DEFAULT):
                 outputs = await found.step.fetch(call.fetches)
                 if call.operations:
-                    await found.step.ran(call.operations)
+                    await found.step.wait_for_targets(call.operations)
                 await self._finish(handle, found)
         except BaseException as error:
             await self._end(handle, found, error)
