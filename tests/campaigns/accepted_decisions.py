@@ -287,7 +287,7 @@ DECIDED = (
     ),
     Accepted(
         "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu "
-        f"{UPDATES_WITH_STRENGTHS}",
+        f"SparseDenseCwiseDiv {UPDATES_WITH_STRENGTHS}",
         VALUES,
         ANY,
         "TensorFlow takes numbers below the normal ones for zero",

@@ -166,7 +166,7 @@ ACCEPTED = (
         only=has_windows_along_channels,
     ),
     Accepted(
-        f"{CONVOLUTIONS} {CONVOLUTIONS_OF_VOLUMES} AvgPool3D",
+        OPS_OF_WINDOWS,
         INVALID,
         VALUES,
         "oneDNN's kernels, and those for volumes, do not look at all ranks",
@@ -321,7 +321,7 @@ ACCEPTED = (
         only=has_unlike_numbers,
     ),
     Accepted(
-        "Gather GatherV2",
+        "Gather GatherV2 UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMin UnsortedSegmentMax",
         INVALID,
         VALUES,
         "indices outside of a tensor without elements are refused too",

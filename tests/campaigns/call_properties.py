@@ -119,7 +119,7 @@ def has_odd_windows(call: Call) -> bool:
 def has_odd_rank(call: Call) -> bool:
     """Whether images or filters, or the vectors of their sizes, have another rank than the strides."""
     ranks = {each.size if each.dtype == np.int32 and each.ndim == 1 else each.ndim for each in operands(call)}
-    return ranks != {len(call.attrs["strides"])}
+    return ranks != {len(call.attrs.get("strides", "NHWC"))}
 
 
 def has_odd_records(call: Call) -> bool:

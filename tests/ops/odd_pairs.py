@@ -201,6 +201,11 @@ for _new, _expected in ((b"", INVALID), (b"absent", MISSING)):
     )
 for _kind in ("SerializeManySparse", "AddManySparseToTensorsMap"):
     odd(f"{_kind} of an index twice", _kind, [longs([0, 0], [0, 0]), zeros(2), longs(3, 4)], INVALID)
+_NO_NUMBERS = np.zeros((0, 1), np.int32)
+odd("a scalar sliced by matrices", "Slice", [one(1.0, np.float32), _NO_NUMBERS, _NO_NUMBERS], INVALID)
+odd("a broadcast to a scalar for a shape", "BroadcastTo", [one(1.0, np.float32), one(0)], INVALID)
+_LIMITS = [one(each, np.float32) for each in (1e-45, -1, 1)]
+odd("a normal of almost no width", "ParameterizedTruncatedNormal", [ints(3), zeros(1), *_LIMITS], INVALID)
 _SEQUENCE = longs([0, 0]), longs(1)
 odd(
     "the distance of texts longer than counted",

@@ -67,7 +67,7 @@ def _check_slice(dims: Sequence[int], begin: Sequence[int], size: Sequence[int])
 
 @run_time
 def _slice(x: Array, begin: Array, size: Array) -> Array:
-    if not x.ndim == begin.size == size.size:
+    if not (x.ndim,) == begin.shape == size.shape:
         raise InvalidArgumentError(
             f"Expected begin and size of length {x.ndim}, got {begin.tolist()} and {size.tolist()}"
         )

@@ -142,7 +142,10 @@ def _by_batch(parameters: Sequence[Array], count: int) -> list[Array]:
     """
     wide = [np.broadcast_to(parameter.reshape(-1), (count,)) for parameter in parameters]
     _mean, deviation, least, greatest = wide
-    if not ((deviation > 0) & (least < greatest) & (np.isfinite(least) | np.isfinite(greatest))).all():
+    wide_enough = np.finfo(np.float64 if deviation.dtype == np.float64 else np.float32).tiny
+    if not (
+        (deviation >= wide_enough) & (least < greatest) & (np.isfinite(least) | np.isfinite(greatest))
+    ).all():
         raise InvalidArgumentError(
             "Invalid parameters: need stdevs > 0, minvals < maxvals, one of them finite"
         )
