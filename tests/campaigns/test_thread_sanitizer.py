@@ -21,7 +21,7 @@ def test_owners_and_helpers_do_regions_without_a_data_race(owners: int, helpers:
 
 
 def test_an_owner_that_does_not_wait_for_its_helpers_is_found():
-    text = changed(portable_text(), "br i1 %is.there, label %wait, label %gone", "br label %gone")
+    text = changed(portable_text(), "br i1 %is.free, label %exit, label %wait", "br label %exit")
 
     done = thread_sanitizer.run(text, 100_000, 1, 2)
 
