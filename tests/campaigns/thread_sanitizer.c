@@ -17,6 +17,7 @@ static word clock_now(void) {
 }
 static word sched_yield_now(void) { return sched_yield(); }
 static word usleep_now(word microseconds) { return usleep(microseconds); }
+static word memcpy_now(word to, word from, word bytes) { return (word)memcpy((void *)to, (void *)from, bytes); }
 static word pthread_self_now(void) { return (word)pthread_self(); }
 
 #include "walker.c"

@@ -29,7 +29,7 @@ _ORDERS = {
     "release": "__ATOMIC_RELEASE",
     "seq_cst": "__ATOMIC_SEQ_CST",
 }
-_TRANSLATED = ("lane", "walk", "walk_plain", "walk_traced", "stamp", "serve", "help", "copy_words", "team_word", "team_pointer",
+_TRANSLATED = ("lane", "walk", "walk_plain", "walk_traced", "stamp", "serve", "help", "team_word", "team_pointer",
                "frame_of", "set_up", "open", "close", "team")  # fmt: skip
 _HARNESS = Path(__file__).with_name("thread_sanitizer.c")
 

@@ -90,6 +90,7 @@ declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_yield()
 declare i32 @usleep(i32)
 declare i64 @pthread_self()
+declare ptr @memcpy(ptr, ptr, i64)
 
 define internal ptr @data_of(ptr %array) {
   %at = getelementptr i8, ptr %array, i64 16
@@ -355,7 +356,7 @@ def _compile() -> Walker | None:
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLong"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    for name in ("clock_gettime", "sched_yield", "usleep", "pthread_self"):
+    for name in ("clock_gettime", "sched_yield", "usleep", "pthread_self", "memcpy"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()

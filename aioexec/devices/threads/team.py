@@ -41,24 +41,6 @@ _CANCEL, _COPIED = 2, 3
 TEAM = f"""
 @owner = internal constant i64 -1
 
-define internal void @copy_words(ptr %to, ptr %from, i64 %first, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ %first, %entry ], [ %k.1, %copy ]
-  %more = icmp ult i64 %k, %count
-  br i1 %more, label %copy, label %exit
-copy:
-  %from.at = getelementptr i64, ptr %from, i64 %k
-  %word = load i64, ptr %from.at
-  %to.at = getelementptr i64, ptr %to, i64 %k
-  store i64 %word, ptr %to.at
-  %k.1 = add i64 %k, 1
-  br label %next
-exit:
-  ret void
-}}
-
 define internal i64 @team_word(ptr %team, i64 %k) {{
   %at = getelementptr i64, ptr %team, i64 %k
   %word = load i64, ptr %at
@@ -85,18 +67,23 @@ entry:
   %state = call ptr @team_pointer(ptr %team, i64 {STATE})
   %template = call ptr @team_pointer(ptr %team, i64 {TEMPLATE})
   %state.words = call i64 @team_word(ptr %team, i64 {STATE_WORDS})
-  call void @copy_words(ptr %state, ptr %template, i64 0, i64 %state.words)
+  %state.bytes = mul i64 %state.words, 8
+  call ptr @memcpy(ptr %state, ptr %template, i64 %state.bytes)
   %helpers = call i64 @team_word(ptr %team, i64 {HELPERS})
   %size = call i64 @team_word(ptr %team, i64 {FRAME_WORDS})
   %slot = call i64 @team_word(ptr %team, i64 {LANE_WORD})
   %lanes = call i64 @team_word(ptr %team, i64 {LANES})
   %bytes = call i64 @team_word(ptr %team, i64 {LANE_BYTES})
+  %copied.words = sub i64 %size, {_COPIED}
+  %copied.bytes = mul i64 %copied.words, 8
+  %copied = getelementptr i64, ptr %words, i64 {_COPIED}
   %run.cancel.at = getelementptr i64, ptr %words, i64 {_CANCEL}
   br label %next
 next:
   %lane = phi i64 [ 0, %entry ], [ %lane.1, %next ]
   %frame = call ptr @frame_of(ptr %team, i64 %lane)
-  call void @copy_words(ptr %frame, ptr %words, i64 {_COPIED}, i64 %size)
+  %copy = getelementptr i64, ptr %frame, i64 {_COPIED}
+  call ptr @memcpy(ptr %copy, ptr %copied, i64 %copied.bytes)
   %begin = mul i64 %lane, %bytes
   %memory = add i64 %lanes, %begin
   %slot.at = getelementptr i64, ptr %frame, i64 %slot

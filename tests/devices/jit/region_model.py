@@ -319,6 +319,7 @@ class Model:
             "sched_yield": lambda machine: 0,
             "usleep": lambda machine, microseconds: 0,
             "pthread_self": lambda machine: 0,
+            "memcpy": _memcpy,
             "kernel": self._kernel,
             "check_done": self._check_done,
             "check_stopped": self._check_stopped,
@@ -404,3 +405,8 @@ class Model:
                 state.memory[(at >> 3) + walker.CANCEL] for at in (region.words, *region.frames_of_lanes)
             ]
             assert not cancelled[0] or all(cancelled), "a lane is not cancelled"
+
+
+def _memcpy(machine: Machine, to: int, source: int, count: int) -> None:
+    for offset in range(0, count, 8):
+        machine.store(machine.load(source + offset), to + offset)
