@@ -31,7 +31,7 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
-def checked_method(method: int | None) -> int:
+def check_method(method: int | None) -> int:
     """The method, or the default for None.
 
     Raises:
@@ -54,7 +54,7 @@ def aggregate(gradients: Sequence[Gradient], method: int) -> Gradient | None:
         return gradients[0] if gradients else None
     slices = [gradient for gradient in gradients if isinstance(gradient, IndexedSlices)]
     if len(slices) == len(gradients):
-        return _joined(slices)
+        return _concatenate(slices)
     tensors = [convert_to_tensor(gradient) for gradient in gradients]
     if method == AggregationMethod.EXPERIMENTAL_TREE:
         while len(tensors) > 2:
@@ -67,7 +67,7 @@ def _sum(tensors: Sequence[Tensor]) -> Tensor:
     return apply_op("AddN", tensors)
 
 
-def _joined(slices: Sequence[IndexedSlices]) -> IndexedSlices:
+def _concatenate(slices: Sequence[IndexedSlices]) -> IndexedSlices:
     """The concatenation of all slices: consumers of IndexedSlices add repeated rows."""
     indices = [part.indices for part in slices]
     if len({part.dtype.base_dtype for part in indices}) > 1:

@@ -10,7 +10,7 @@ from aioexec.gradients.aggregation import (
     AggregationMethod as AggregationMethod,
     Gradient,
     UnconnectedGradients as UnconnectedGradients,
-    checked_method,
+    check_method,
 )
 from aioexec.gradients.walk import Walk, is_trainable
 from aioexec.graph.apply import apply_op, graph_of
@@ -48,7 +48,7 @@ def gradients(
         GraphTypeError, GraphValueError: invalid arguments.
         LookupError: an op on a path from xs to ys has no gradient.
     """
-    method, unconnected = checked_method(aggregation_method), UnconnectedGradients(unconnected_gradients)
+    method, unconnected = check_method(aggregation_method), UnconnectedGradients(unconnected_gradients)
     ys, xs = _as_list(ys), _as_list(xs)
     with graph_of([*ys, *xs]).as_default() as graph, graph.name_scope(name):
         sources = [_differentiated(x) for x in xs]
@@ -58,10 +58,10 @@ def gradients(
         for y, gradient in zip(targets, _seeds(targets, _as_list(grad_ys)), strict=True):
             walk.add(y, gradient)
         walk.run()
-        return _filled([walk.total(x) for x in sources], xs, unconnected)
+        return _fill_with_zeros([walk.total(x) for x in sources], xs, unconnected)
 
 
-def _filled(gradients: list[Any], xs: list[Any], unconnected: UnconnectedGradients) -> list[Any]:
+def _fill_with_zeros(gradients: list[Any], xs: list[Any], unconnected: UnconnectedGradients) -> list[Any]:
     """Replace gradients that are None by zeros, if requested."""
     if unconnected is UnconnectedGradients.NONE:
         return gradients
@@ -88,7 +88,8 @@ def _seeds(ys: Sequence[Tensor], given: list[Any]) -> list[Gradient | None]:
     if given and len(given) != len(ys):
         raise GraphValueError(f"gradients: expected {len(ys)} grad_ys, one for each of ys, got {len(given)}")
     return [
-        _ones(y, k) if not given or given[k] is None else _given(y, given[k], k) for k, y in enumerate(ys)
+        _ones(y, k) if not given or given[k] is None else _convert_gradient(y, given[k], k)
+        for k, y in enumerate(ys)
     ]
 
 
@@ -102,7 +103,7 @@ def _ones(y: Tensor, k: int) -> Tensor | None:
         return apply_op("Fill", shape, constant(1, y.dtype.base_dtype), name=scope)
 
 
-def _given(y: Tensor, gradient: Any, k: int) -> Gradient:
+def _convert_gradient(y: Tensor, gradient: Any, k: int) -> Gradient:
     wanted = y.dtype.base_dtype
     if not isinstance(gradient, IndexedSlices):
         gradient = convert_to_tensor(gradient, name=f"grad_ys_{k}", preferred_dtype=wanted)

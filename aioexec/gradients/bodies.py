@@ -72,7 +72,7 @@ def _single_body(op: Operation) -> FuncGraph:
     bodies: Sequence[FuncGraph] = op.row.bodies(op)
     if op.row.role is Role.CALL:
         handles = [variable_dims(tensor) for tensor in op.inputs]
-        return bodies[0].specialized([tensor.dims for tensor in op.inputs], handles)
+        return bodies[0].specialize([tensor.dims for tensor in op.inputs], handles)
     made = FuncGraph(op.name.replace("/", "_"), functions=op.graph.functions)
     with made.as_default():
         inputs = [
@@ -86,16 +86,16 @@ def _single_body(op: Operation) -> FuncGraph:
     return made
 
 
-def _called(op: Operation, attr: NameAttrList, inputs: Sequence[Tensor], body: FuncGraph) -> list[Tensor]:
+def _call(op: Operation, attr: NameAttrList, inputs: Sequence[Tensor], body: FuncGraph) -> list[Tensor]:
     types = [tensor.dtype.base_dtype for tensor in body.outputs]
     attrs = {"f": attr, "Tout": types}
     return list(get_default_graph().create_op(_call_type(op), inputs, attrs=attrs).outputs)
 
 
-def _built_if(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+def _build_if(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
     pred, *rest = inputs
     then, otherwise = (
-        functools.partial(_called, op, op.attrs[attr], rest, body)
+        functools.partial(_call, op, op.attrs[attr], rest, body)
         for attr, body in zip(("then_branch", "else_branch"), bodies, strict=True)
     )
     pred = pred if pred.dtype == dtypes.bool_ else apply_op("ToBool", pred)
@@ -103,25 +103,25 @@ def _built_if(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGrap
     return flatten(chosen)
 
 
-def _built_case(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+def _build_case(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
     index, *rest = inputs
     called = [
-        functools.partial(_called, op, branch, rest, body)
+        functools.partial(_call, op, branch, rest, body)
         for branch, body in zip(op.attrs["branches"], bodies, strict=True)
     ]
     return flatten(switch_case(index, dict(enumerate(called))))
 
 
-def _built_while(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+def _build_while(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
     condition, body = bodies
     invariants = [tensor.shape for tensor in op.outputs]
 
     def holds(*variables: Tensor) -> Tensor:
-        (result,) = _called(op, op.attrs["cond"], variables, condition)
+        (result,) = _call(op, op.attrs["cond"], variables, condition)
         return result if result.dtype == dtypes.bool_ else apply_op("ToBool", result)
 
     def following(*variables: Tensor) -> list[Tensor]:
-        results = _called(op, op.attrs["body"], variables, body)
+        results = _call(op, op.attrs["body"], variables, body)
         for tensor, shape in zip(results, invariants, strict=True):
             tensor.set_shape(shape)
         return results
@@ -131,7 +131,7 @@ def _built_while(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncG
     return flatten(after)
 
 
-_BUILDERS = {Role.IF: _built_if, Role.CASE: _built_case, Role.WHILE: _built_while}
+_BUILDERS = {Role.IF: _build_if, Role.CASE: _build_case, Role.WHILE: _build_while}
 
 
 # Splitting
@@ -173,7 +173,7 @@ class _Splitting:
     def __init__(self, body: FuncGraph, arrived: Sequence[bool]) -> None:
         self._name = body.name
         self._whole = FuncGraph(body.name, functions=body.functions)
-        self._inputs, self._outputs, copies = copied(body, self._whole)
+        self._inputs, self._outputs, copies = copy_body(body, self._whole)
         self._controls = [copies[op] for op in body.control_outputs]
         self._arrived: list[Tensor] = []
         self._passed: dict[Tensor, _Passed] = {}
@@ -252,7 +252,7 @@ class _Splitting:
         copies = copy_operations(operations, forward, replacements)
         with forward.as_default():
             added = [
-                _merged_with_dummy(
+                _merge_with_dummy(
                     replacements[tensor], [(replacements[p], s) for p, s in self._guards(tensor)]
                 )
                 for tensor in self._added
@@ -269,7 +269,7 @@ def _inputs_of(inputs: Sequence[Tensor], graph: FuncGraph) -> dict[Tensor, Tenso
     }
 
 
-def copied(
+def copy_body(
     body: FuncGraph, graph: FuncGraph
 ) -> tuple[list[Tensor], list[Tensor], dict[Operation, Operation]]:
     """Copy a body into an empty one; returns the inputs and outputs there, and from each operation to its copy."""
@@ -279,7 +279,7 @@ def copied(
     return inputs, [replacements[tensor] for tensor in body.outputs], copies
 
 
-def _merged_with_dummy(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
+def _merge_with_dummy(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
     """A tensor of a branch, merged with a dummy of the same dtype, and of its shape if that is known, for the other branch."""
     dims = tensor.dims
     for pred, side in reversed(guards):

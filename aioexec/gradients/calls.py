@@ -53,7 +53,7 @@ def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:
     else:
         body = as_func_graph(function.body(called.attrs))
         try:
-            gradient = body.derived.get(_SYMBOLIC) or _differentiated(body)
+            gradient = body.derived.get(_SYMBOLIC) or _differentiate_body(body)
         except LookupError as error:
             raise UnimplementedError(f"{op.type} {op.name!r} of function {called.name!r}: {error}") from error
         body.derived[_SYMBOLIC] = gradient
@@ -64,7 +64,7 @@ def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:
 _SYMBOLIC = "symbolic gradient"
 
 
-def _differentiated(body: FuncGraph) -> FuncGraph:
+def _differentiate_body(body: FuncGraph) -> FuncGraph:
     """A copy of a body with additional inputs for the gradients of its outputs, which returns those of its inputs."""
     made = FuncGraph(f"{body.name}_gradient", functions=body.functions.copy())
     replacements = {

@@ -29,7 +29,7 @@ _SMALL: Final = 64  # elements
 
 
 @contextlib.contextmanager
-def entered(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[None]:
+def enter_context(graph: BaseGraph, context: ControlFlowContext | None) -> Iterator[None]:
     """Make nodes of the block in a context, regardless of the graph's current one."""
     before = graph._get_control_flow_context()
     graph._set_control_flow_context(context)
@@ -62,12 +62,12 @@ class Contexts:
             around = self.context(Place(place.frame, tuple(outer)))
             if around is not None:
                 pred = around.AddValue(pred)
-            with entered(self._graph, around):
+            with enter_context(self._graph, around):
                 self._branches[place] = BranchContext(self, place, pred, side)
         return self._branches[place]
 
     def at(self, place: Place) -> contextlib.AbstractContextManager[None]:
-        return entered(self._graph, self.context(place))
+        return enter_context(self._graph, self.context(place))
 
     def note(self, tensor: Tensor, place: Place) -> None:
         """Record that a tensor was made for a place of the forward graph, so that it is alive when that place is."""
@@ -93,7 +93,7 @@ class Contexts:
         loop = self.loops.get(self.places.behind(tensor).frame)
         if loop is None or loop.has(tensor) or is_constant_enter(tensor.op):
             return None
-        computed = loop.forward.computed(row.name, tensor, dict(attrs))
+        computed = loop.forward.compute(row.name, tensor, dict(attrs))
         static = constant_value(computed)
         if static is not None:
             return constant(static).op
@@ -123,7 +123,7 @@ class BranchContext(CondContext):
     @property
     def pivot(self) -> Tensor:
         if self._made_pivot is None:
-            with entered(self._graph, self._outer_context):
+            with enter_context(self._graph, self._outer_context):
                 sides = self._graph.create_op("Switch", [self._pred, self._pred]).outputs
                 self._made_pivot = self._graph.create_op("Identity", [sides[self._branch]]).outputs[0]
             self._add_to_enclosing([self._made_pivot])
@@ -145,7 +145,7 @@ class BranchContext(CondContext):
         if inside is not val:
             self._external_values[val] = inside
 
-    def switched(self, val: Tensor) -> Tensor:
+    def capture_by_switch(self, val: Tensor) -> Tensor:
         """The output of a Switch that captures an outer value for the branch."""
         return super().AddValue(val)
 
@@ -162,7 +162,7 @@ def is_small_constant(val: Tensor) -> bool:
 
 def _copy_constant(val: Tensor, context: ControlFlowContext) -> Tensor:
     """A copy of a forward constant in a context."""
-    with entered(val.graph, context):
+    with enter_context(val.graph, context):
         op = val.graph.create_op("Const", [], attrs={key: val.op.attrs[key] for key in ("value", "dtype")})
     return op.outputs[0]
 
@@ -197,7 +197,7 @@ class BackwardLoop(WhileContext):
         """Make the counter and the condition: as many iterations as the forward loop had."""
         counter = self.forward.counter
         first, last = counter.enter.inputs[0], self.forward.exit(counter)
-        merge = self._entered_variable(last, ())
+        merge = self._enter_variable(last, ())
         self._pivot_for_pred = merge
         graph, known = self._graph, constant_value(first)
         start = first if known is None else constant(known, first.dtype.base_dtype)
@@ -212,18 +212,18 @@ class BackwardLoop(WhileContext):
 
     def carry(self, value: Tensor, dims: Dims) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Add a variable; returns its Merge, and (exit value, body value)."""
-        merge = self._entered_variable(value, dims)
+        merge = self._enter_variable(value, dims)
         assert self._pivot is not None
         out, into = self._graph.create_op("Switch", [merge, self._pivot]).outputs
         return merge, (out, into)
 
-    def left(self, out: Tensor) -> Tensor:
+    def leave_loop(self, out: Tensor) -> Tensor:
         """The value of a variable after the loop."""
-        with entered(self._graph, self):
+        with enter_context(self._graph, self):
             (tensor,) = self.leave([(out, out)])[-1:]
         return tensor
 
-    def _entered_variable(self, value: Tensor, dims: Dims) -> Tensor:
+    def _enter_variable(self, value: Tensor, dims: Dims) -> Tensor:
         enter = self.enter_loop_var(value, keep_shape=False)
         enter.set_shape(TensorShape(dims))
         return self._graph.create_op("Merge", [enter, enter], name="Merge").outputs[0]
@@ -260,15 +260,15 @@ class BackwardLoop(WhileContext):
         if op.row.role is Role.SWITCH and not is_loop_switch(op):
             branch = self._contexts.context(self._contexts.places.behind(tensor))
             assert isinstance(branch, BranchContext)
-            return branch.switched(op.inputs[0])
+            return branch.capture_by_switch(op.inputs[0])
         return self._pop(tensor)
 
     def _pop(self, tensor: Tensor) -> Tensor:
         """Pop the value of a tensor from the list filled by the forward loop, in the branches in which it was alive."""
         dtype, graph = tensor.dtype.base_dtype, self._graph
         place = self._contexts.places.behind(tensor)
-        with graph.name_scope("restored"), entered(graph, self), graph.device(tensor.device or None):
-            merge, (_, into) = self.carry(self.forward.saved(tensor), ())
+        with graph.name_scope("restored"), enter_context(graph, self), graph.device(tensor.device or None):
+            merge, (_, into) = self.carry(self.forward.save(tensor), ())
             others: list[tuple[Tensor, int]] = []
             for pred, side in place.guards:
                 sides = graph.create_op("Switch", [into, self.value(pred)]).outputs

@@ -19,7 +19,7 @@ from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
 from aioexec.gradients.aggregation import Gradient, aggregate
-from aioexec.gradients.contexts import BackwardLoop, Contexts, entered
+from aioexec.gradients.contexts import BackwardLoop, Contexts, enter_context
 from aioexec.gradients.places import (
     Frame,
     LoopVariable,
@@ -215,13 +215,13 @@ def differentiate_loop(walk: Walk, frame: Frame) -> None:
     active = [variable for variable in forward.variables if variable.merge in walk.between]
     scope = frame.name.rpartition("/")[0] or frame.name
     with contexts.at(place), walk.named(graph, scope):
-        arrived = {variable: _arrived(walk, variable) for variable in active}
+        arrived = {variable: _sum_of_exits(walk, variable) for variable in active}
         if all(gradient is None for gradient in arrived.values()):
             return
         carried = [variable for variable in active if not variable.is_unchanged]
         firsts = [_dense_or_zeros(arrived[each], forward.exit(each)) for each in carried]
         backward = BackwardLoop(contexts, forward)
-        with entered(graph, backward):
+        with enter_context(graph, backward):
             backward.count_back()
             finishing = _build_backward(walk, backward, carried, firsts)
         for variable in active:
@@ -249,11 +249,11 @@ def _build_backward(
     for variable, (merged, (out, _)) in zip(carried, variables, strict=True):
         gradient = _dense_or_zeros(walk.total(variable.value), variable.value)
         backward.add_back_edge(merged, gradient)
-        found.append((variable.enter.inputs[0], functools.partial(backward.left, out)))
+        found.append((variable.enter.inputs[0], functools.partial(backward.leave_loop, out)))
     for enter, inside in _invariants(forward):
         total = walk.total(inside)
         if total is not None:
-            found.append((enter.inputs[0], summed(backward, enter.inputs[0], total)))
+            found.append((enter.inputs[0], sum_over_iterations(backward, enter.inputs[0], total)))
     return found
 
 
@@ -267,27 +267,29 @@ def _invariants(forward: ForwardLoop) -> Iterator[tuple[Operation, Tensor]]:
             yield variable.enter, variable.value
 
 
-def summed(backward: BackwardLoop, tensor: Tensor, gradient: Gradient) -> Callable[[], Gradient]:
+def sum_over_iterations(backward: BackwardLoop, tensor: Tensor, gradient: Gradient) -> Callable[[], Gradient]:
     """Sum a gradient over the iterations of a backward loop; slices are concatenated.
 
     Args:
         tensor: the tensor outside of the loop that the gradient is of.
     """
     if isinstance(gradient, IndexedSlices):
-        return _joined(backward, tensor, gradient)
-    with entered(backward._graph, backward.outer_context):
+        return _concatenate_slices(backward, tensor, gradient)
+    with enter_context(backward._graph, backward.outer_context):
         zero = zeros_for(tensor, gradient)
     assert isinstance(zero, Tensor)
     merged, (out, into) = backward.carry(zero, _dims_of(tensor))
     backward.add_back_edge(merged, apply_op("AddN", [into, gradient]))
-    return functools.partial(backward.left, out)
+    return functools.partial(backward.leave_loop, out)
 
 
-def _joined(backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices) -> Callable[[], Gradient]:
+def _concatenate_slices(
+    backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices
+) -> Callable[[], Gradient]:
     lists = []
     for piece in (slices.values, slices.indices):
         dtype = piece.dtype.base_dtype
-        with entered(backward._graph, backward.outer_context):
+        with enter_context(backward._graph, backward.outer_context):
             empty = apply_op("EmptyTensorList", element_shape(piece), -1, element_dtype=dtype)
         merged, (out, into) = backward.carry(empty, ())
         backward.add_back_edge(merged, apply_op("TensorListPushBack", into, piece))
@@ -297,7 +299,9 @@ def _joined(backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices) -> Ca
         row = apply_op("Slice", _shape_of(tensor), [1], [-1])
         shapes_of_parts = (apply_op("ConcatV2", [[-1], row], 0), [-1])
         values, indices = (
-            apply_tuple_op("TensorListConcatV2", backward.left(out), shape, no_dims, element_dtype=dtype)[0]
+            apply_tuple_op(
+                "TensorListConcatV2", backward.leave_loop(out), shape, no_dims, element_dtype=dtype
+            )[0]
             for (out, dtype), shape in zip(lists, shapes_of_parts, strict=True)
         )
         dense_shape = slices.dense_shape
@@ -309,7 +313,7 @@ def _joined(backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices) -> Ca
     return finish
 
 
-def _arrived(walk: Walk, variable: LoopVariable) -> Gradient | None:
+def _sum_of_exits(walk: Walk, variable: LoopVariable) -> Gradient | None:
     totals = [walk.total(tensor) for tensor in variable.exits]
     return aggregate([total for total in totals if total is not None], walk.method)
 

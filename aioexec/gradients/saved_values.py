@@ -59,23 +59,23 @@ class ForwardLoop:
     @functools.cached_property
     def counter(self) -> LoopVariable:
         """A variable that is incremented by one in each iteration; added if the loop has none."""
-        return counting_variable(self.variables) or self._added_counter()
+        return counting_variable(self.variables) or self._add_counter()
 
     def exit(self, variable: LoopVariable) -> Tensor:
         """The value of a variable after the loop."""
         exits = variable.exits
         if exits:
             return exits[0]
-        return self._left(self._make_switch(variable.value)[0])
+        return self._leave(self._make_switch(variable.value)[0])
 
-    def saved(self, tensor: Tensor) -> Tensor:
+    def save(self, tensor: Tensor) -> Tensor:
         """The list, after the loop, of a tensor's values in the iterations in which it was alive."""
         if tensor not in self._lists:
             with self._graph.name_scope("saved"), self._graph.device(None):
                 self._lists[tensor] = self._save(tensor)
         return self._lists[tensor]
 
-    def computed(self, op_type: str, tensor: Tensor, attrs: dict[str, Any]) -> Tensor:
+    def compute(self, op_type: str, tensor: Tensor, attrs: dict[str, Any]) -> Tensor:
         """The output of an op applied to a tensor of the loop, at that tensor's place."""
         return self._node(op_type, [tensor], attrs, device=tensor.device).outputs[0]
 
@@ -96,15 +96,15 @@ class ForwardLoop:
         for other, side in reversed(others):
             following = self._node("Merge", [following, other][:: 1 - 2 * side], device=device).outputs[0]
         self._close(merge, following)
-        return self._left(out)
+        return self._leave(out)
 
-    def _left(self, out: Tensor) -> Tensor:
+    def _leave(self, out: Tensor) -> Tensor:
         tensor = self._node("Exit", [out], device=out.device).outputs[0]
         if self.frame.context is not None:
             self.frame.context.ExitResult([tensor])
         return tensor
 
-    def _added_counter(self) -> LoopVariable:
+    def _add_counter(self) -> LoopVariable:
         with self._graph.name_scope("count"), self._graph.device(None):
             merge, _, into = self._new_variable(self._constant(np.array(0, np.int32)), "")
             count = self._node("Identity", [into])

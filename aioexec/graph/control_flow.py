@@ -126,7 +126,7 @@ class CondContext(ControlFlowContext):
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> CondContext:
         """The branch that a CondContextDef describes; its nodes are in the default graph already."""
-        context = _named(CondContext, context_def.context_name, import_scope)
+        context = _create_unset(CondContext, context_def.context_name, import_scope)
         graph = context._graph
         context._pred = named_tensor(graph, context_def.pred_name, import_scope)
         context._pivot = named_tensor(graph, context_def.pivot_name, import_scope)
@@ -245,7 +245,7 @@ class WhileContext(ControlFlowContext):
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> WhileContext:
         """The loop that a WhileContextDef describes; its nodes are in the default graph already."""
-        context = _named(WhileContext, context_def.context_name, import_scope)
+        context = _create_unset(WhileContext, context_def.context_name, import_scope)
         graph = context._graph
 
         def found(name: str) -> Tensor | None:
@@ -406,7 +406,7 @@ def from_control_flow_context_def(context_def: Any, import_scope: str | None = N
     return WhileContext.from_proto(context_def.while_ctxt, import_scope)
 
 
-def _named(kind: type[Context], name: str, import_scope: str | None) -> Context:
+def _create_unset(kind: type[Context], name: str, import_scope: str | None) -> Context:
     """A context of the default graph of which nothing but the name is set."""
     context = kind.__new__(kind)
     ControlFlowContext.__init__(context, get_default_graph(), prepend_name_scope(name, import_scope))

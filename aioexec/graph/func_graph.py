@@ -88,7 +88,7 @@ class FuncGraph(Graph):
         if tensor.graph is self:
             return tensor
         if tensor not in self.captures:
-            copy = self._copied(tensor) if self.captures_by_value else None
+            copy = self._copy_constant(tensor) if self.captures_by_value else None
             if copy is not None:
                 return copy
             if self.outer_graph is None or not self.is_inside(tensor.graph):
@@ -99,10 +99,10 @@ class FuncGraph(Graph):
             self.captures[tensor] = self.add_input(tensor.dtype, tensor.dims, name, variable_dims(tensor))
         return self.captures[tensor]
 
-    def _copied(self, tensor: Tensor) -> Tensor | None:
+    def _copy_constant(self, tensor: Tensor) -> Tensor | None:
         """A copy of an outer tensor that depends on constants only; None if it does not."""
         op = tensor.op
-        inputs = [self._copied(each) for each in op.inputs] if op.row.is_pure else [None]
+        inputs = [self._copy_constant(each) for each in op.inputs] if op.row.is_pure else [None]
         if None in inputs:
             return None
         found = [each for each in inputs if each is not None]
@@ -141,7 +141,7 @@ class FuncGraph(Graph):
         """The names of the functions that its operations refer to."""
         return list(dict.fromkeys(name for op in self.get_operations() for name in functions_of(op)))
 
-    def specialized(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FuncGraph:
+    def specialize(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FuncGraph:
         """A copy of this body for more precise shapes of inputs and variables; the body itself if they add nothing."""
         known = [_narrowed(tensor.dims, dims) for tensor, dims in zip(self.inputs, inputs, strict=True)]
         handles = [

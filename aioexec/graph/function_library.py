@@ -141,7 +141,7 @@ class Function:
             if self.source is not None and allowance is not None and not allowance.take_shapes(body):
                 return tuple(tensor.dims for tensor in body.outputs)
             with self._making():
-                shapes = tuple(tensor.dims for tensor in body.specialized(inputs, variables).outputs)
+                shapes = tuple(tensor.dims for tensor in body.specialize(inputs, variables).outputs)
             self._shapes[key] = shapes
         return shapes
 

@@ -110,7 +110,7 @@ class Graph(BaseGraph):
         return op
 
     @contextlib.contextmanager
-    def undone_on_error(self) -> Iterator[None]:
+    def undo_on_error(self) -> Iterator[None]:
         """Remove the nodes and names added in the block if it raises."""
         count, names, functions = len(self._nodes), dict(self._names_in_use), len(self.functions)
         try:

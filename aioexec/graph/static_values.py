@@ -13,7 +13,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.attrs import output_dtypes
 from aioexec.graph.kernels.kernel import Role
-from aioexec.graph.kernels.work import stated
+from aioexec.graph.kernels.work import evaluate_estimate
 from aioexec.graph.registry import Maker, ShapeContext, output_dims
 from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
 
@@ -185,7 +185,9 @@ def _value(tensor: Tensor, limits: _SearchLimits | None) -> np.ndarray[Any, Any]
     if math.prod(d for d in dims if d is not None) > _LARGEST:
         return None
     values = _input_values(op, limits.deeper())
-    if values is None or (row.work is not None and stated(row.work, op.attrs, values) > _LONGEST_NS):
+    if values is None or (
+        row.work is not None and evaluate_estimate(row.work, op.attrs, values) > _LONGEST_NS
+    ):
         return None
     return _compute(op, values, tensor.value_index)
 

@@ -88,7 +88,7 @@ class LabelledCounter(Metric):
 
     def samples(self) -> Iterator[str]:
         for value, count in sorted(self.values.copy().items()):
-            yield f'{self.name}{{{self.label}="{_escaped(value)}"}} {count}'
+            yield f'{self.name}{{{self.label}="{_escape(value)}"}} {count}'
 
 
 class Durations(Metric):
@@ -112,9 +112,9 @@ class Durations(Metric):
         return sum(self.buckets)
 
     def read(self) -> dict[str, int]:
-        return {"count": self.count, "sum": self.nanoseconds // 1000, **self._cumulated()}
+        return {"count": self.count, "sum": self.nanoseconds // 1000, **self._accumulate()}
 
-    def _cumulated(self) -> dict[str, int]:
+    def _accumulate(self) -> dict[str, int]:
         """Cumulative counts by the upper bounds of buckets; buckets that add nothing are left out."""
         found, total = {}, 0
         for bucket, count in enumerate(self.buckets):
@@ -124,7 +124,7 @@ class Durations(Metric):
         return found
 
     def samples(self) -> Iterator[str]:
-        cumulated, count = self._cumulated(), self.count
+        cumulated, count = self._accumulate(), self.count
         for end, total in (*cumulated.items(), ("+Inf", count)):
             yield f'{self.name}_bucket{{le="{end}"}} {total}'
         yield f"{self.name}_sum {self.nanoseconds // 1000}"
@@ -160,7 +160,7 @@ def _exposition_lines(metric: Metric) -> Iterator[str]:
     yield from metric.samples()
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -83,8 +83,8 @@ class FileWriter:
         """
         if isinstance(summary, np.ndarray) and not summary.ndim:
             summary = summary.item()
-        content = summary if isinstance(summary, bytes) else _serialized(summary, "Summary", "summary")
-        parsed = _parsed(content)
+        content = summary if isinstance(summary, bytes) else _serialize(summary, "Summary", "summary")
+        parsed = _parse(content)
         if _METADATA_TAG not in content:
             self._add(What.SUMMARY, content, global_step)
             return
@@ -96,7 +96,7 @@ class FileWriter:
 
     def add_session_log(self, session_log: SessionLog, global_step: Any = None) -> None:
         """Write the start or stop of a session. At a START, TensorBoard discards later steps of earlier sessions."""
-        self._add(What.SESSION_LOG, _serialized(session_log, "SessionLog", "session_log"), global_step)
+        self._add(What.SESSION_LOG, _serialize(session_log, "SessionLog", "session_log"), global_step)
 
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
         """Write a graph with its static shapes, and the assets of its plugins; or a GraphDef as it is.
@@ -109,7 +109,7 @@ class FileWriter:
 
     def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Any = None) -> None:
         """Write a graph with its collections and signatures, as a MetaGraphDef."""
-        content = _serialized(meta_graph_def, "MetaGraphDef", "meta_graph_def")
+        content = _serialize(meta_graph_def, "MetaGraphDef", "meta_graph_def")
         self._add(What.META_GRAPH_DEF, content, global_step)
 
     def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Any = None) -> None:
@@ -120,7 +120,7 @@ class FileWriter:
         """
         from aioexec.formats.protos import TaggedRunMetadata
 
-        content = _serialized(run_metadata, "RunMetadata", "run_metadata")
+        content = _serialize(run_metadata, "RunMetadata", "run_metadata")
         if tag in self._run_tags:
             raise GraphValueError(f"The provided tag was already used for this event type: {tag!r}")
         tagged = TaggedRunMetadata(tag=tag, run_metadata=content)
@@ -129,7 +129,7 @@ class FileWriter:
 
     def add_event(self, event: Event) -> None:
         """Write an event as it is."""
-        content = _serialized(event, "Event", "event")
+        content = _serialize(event, "Event", "event")
         self._add_record(encode_record(content))
 
     async def flush(self) -> None:
@@ -191,8 +191,8 @@ def _warn_of_closed(stacklevel: int) -> None:
     )
 
 
-def _parsed(content: bytes) -> Summary:
-    parse, failure = _parsing()
+def _parse(content: bytes) -> Summary:
+    parse, failure = _find_parser()
     try:
         return parse(content)
     except failure as error:
@@ -202,7 +202,7 @@ def _parsed(content: bytes) -> Summary:
 
 
 @cache
-def _parsing() -> tuple[Callable[[bytes], Summary], type[Exception]]:
+def _find_parser() -> tuple[Callable[[bytes], Summary], type[Exception]]:
     """The parser of summaries and its exception; cached, since each step may write summaries."""
     from google.protobuf.message import DecodeError
 
@@ -241,7 +241,7 @@ def _is_message(value: Any, kind: str) -> bool:
     return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == kind
 
 
-def _serialized(message: Any, kind: str, argument: str) -> bytes:
+def _serialize(message: Any, kind: str, argument: str) -> bytes:
     if not _is_message(message, kind):
         raise GraphTypeError(f"{argument} must be type {kind}, saw type: {type(message).__name__}")
     content: bytes = message.SerializeToString()

@@ -191,7 +191,7 @@ class Timeline:
                 trace.process(f"{device.device} Tensors"),
             )
             shown = [
-                self._shown(stats, device.thread_names.get(stats.thread_id, ""), pid, tensors)
+                self._make_execution(stats, device.thread_names.get(stats.thread_id, ""), pid, tensors)
                 for stats in device.node_stats
             ]
             shown.sort(key=lambda node: (node.start, node.end))
@@ -205,7 +205,7 @@ class Timeline:
                     made.last_used = max(made.last_used, node.end)
         return step
 
-    def _shown(self, stats: NodeExecStats, thread: str, pid: int, tensors_pid: int) -> _Execution:
+    def _make_execution(self, stats: NodeExecStats, thread: str, pid: int, tensors_pid: int) -> _Execution:
         start = stats.all_start_nanos or stats.all_start_micros * 1000
         length = stats.all_end_rel_nanos if stats.all_start_nanos else stats.all_end_rel_micros * 1000
         name, op, inputs = label_of(stats)

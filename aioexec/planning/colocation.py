@@ -148,7 +148,7 @@ class ColocationGraph:
                 None,
                 self.operations[target],
                 "Nodes were connected by a reference connection (requiring them to be on the same device), but the two "
-                f"nodes were assigned two different devices: {self._described(source)} and {self._described(target)}",
+                f"nodes were assigned two different devices: {self._describe(source)} and {self._describe(target)}",
             )
         kept, other = (second, first) if self.assigned[second] else (first, second)
         if not self.names[kept].is_open and not self._can_merge(kept, other):
@@ -172,19 +172,19 @@ class ColocationGraph:
                 None,
                 self.operations[position],
                 f"Cannot colocate nodes {self._named(position)} and {self._named(other)} because no device type supports both "
-                f"of those nodes and the other nodes colocated with them.{self.described(position, other)}",
+                f"of those nodes and the other nodes colocated with them.{self.describe_groups(position, other)}",
             )
-        name, assigned = self._merged(position, other, first, second)
+        name, assigned = self._merge(position, other, first, second)
         if self.sizes[first] < self.sizes[second]:
             first, second = second, first
         self._parents[second] = first
         self.sizes[first] += self.sizes[second]
         self.names[first], self.types[first], self.assigned[first] = name, types, assigned
 
-    def _merged(self, position: int, other: int, first: int, second: int) -> tuple[DeviceName, str]:
+    def _merge(self, position: int, other: int, first: int, second: int) -> tuple[DeviceName, str]:
         """The constraints of both groups together: an assigned device does not change."""
         try:
-            name = merged(self.names[first], self.names[second], self._soft)
+            name = merge_constraints(self.names[first], self.names[second], self._soft)
             assigned = {self.assigned[first], self.assigned[second]} - {""}
             if len(assigned) > 1:
                 raise Incompatible(f"they are assigned to two devices, {sorted(assigned)}")
@@ -193,7 +193,7 @@ class ColocationGraph:
                 None,
                 self.operations[position],
                 f"Cannot colocate nodes {self._named(position)} and {self._named(other)}: {error}"
-                f"{self.described(position, other)}",
+                f"{self.describe_groups(position, other)}",
             ) from None
         for device in assigned:
             return parse(device), device
@@ -204,11 +204,11 @@ class ColocationGraph:
     def _named(self, position: int) -> str:
         return repr(self.operations[position].name)
 
-    def _described(self, position: int) -> str:
+    def _describe(self, position: int) -> str:
         root = self.root(position)
         return f"{self._named(position)} on {self.assigned[root] or self.names[root].to_string()!r}"
 
-    def described(self, *positions: int) -> str:
+    def describe_groups(self, *positions: int) -> str:
         """The members of the groups of these positions: their ops, device types and requested devices."""
         return "\n".join(["", *self._description(positions)])
 
@@ -280,7 +280,7 @@ class Incompatible(Exception):
     """Two device names contradict each other; the message states the component."""
 
 
-def merged(name: DeviceName, other: DeviceName, soft: bool) -> DeviceName:
+def merge_constraints(name: DeviceName, other: DeviceName, soft: bool) -> DeviceName:
     """The constraints of both names; under soft placement, types or indices that differ are dropped.
 
     Raises:

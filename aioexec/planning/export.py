@@ -85,26 +85,26 @@ class _Exporter:
         result.versions.producer = GRAPH_DEF_VERSION
         result.versions.min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
         for node in self._subgraph.nodes:
-            result.node.extend(self._written(node))
+            result.node.extend(self._write(node))
         result.node.extend(
             self._retval(edge, position) for position, edge in enumerate(self._subgraph.fetches)
         )
         return result
 
-    def _written(self, node: Node) -> Iterator[NodeDef]:
+    def _write(self, node: Node) -> Iterator[NodeDef]:
         if node.feed is not None:
             made = NodeDef(op="_Arg")
             write_attr(made.attr["T"], "type", node.feed.dtype.base_dtype)
             write_attr(made.attr["index"], "int", self._feeds[id(node)])
         elif node.values is not None and node.op.type != "Const":
-            yield from self._folded(node)
+            yield from self._write_constants(node)
             return
         else:
             made = node_def(node.op)
         self._place(made, self._names[id(node)], node)
         yield made
 
-    def _folded(self, node: Node) -> Iterator[NodeDef]:
+    def _write_constants(self, node: Node) -> Iterator[NodeDef]:
         """A constant for each output: the first has the node's name, the others are `name/_1`, …"""
         assert node.values is not None
         for index, value in enumerate(node.values):

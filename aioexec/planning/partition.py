@@ -54,7 +54,7 @@ def partition(
     return parts
 
 
-def joined(one: Subgraph, other: Subgraph) -> Subgraph:
+def join_parts(one: Subgraph, other: Subgraph) -> Subgraph:
     """Two parts of one subgraph, neither of which has feeds or fetches, as one."""
     return Subgraph(one.nodes + other.nodes, [], [], one.targets + other.targets)
 

@@ -18,7 +18,7 @@ from aioexec.planning.control_flow.frames import frames
 from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
 from aioexec.planning.items import cut_items
-from aioexec.planning.partition import joined, partition
+from aioexec.planning.partition import join_parts, partition
 from aioexec.planning.passes import DEFAULTS, Dump, Grouping, OptimizerOptions, optimises, optimization_passes
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
 from aioexec.planning.plan import Partition, Plan, RemotePartition, assemble
@@ -91,7 +91,7 @@ class Planner:
             frames(subgraph)  # refuses malformed loops before passes traverse them
         self._run_passes(Grouping.PRE_PLACEMENT, subgraph)
         client = self.devices.devices[0].name
-        set_devices(subgraph, self._placed(subgraph), client)
+        set_devices(subgraph, self._place_subgraph(subgraph), client)
         self._run_passes(Grouping.POST_PLACEMENT, subgraph)
         self._run_passes(Grouping.POST_REWRITE_FOR_EXEC, subgraph)
         incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
@@ -115,7 +115,7 @@ class Planner:
         for name, part in parts.items():
             if self._device(name).is_remote:
                 task = name.rpartition("/device:")[0]
-                remote[task] = joined(remote[task], part) if task in remote else part
+                remote[task] = join_parts(remote[task], part) if task in remote else part
             else:
                 local[name] = part
         return local, remote
@@ -125,7 +125,7 @@ class Planner:
         assert found is not None, name
         return found
 
-    def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
+    def _place_subgraph(self, subgraph: Subgraph) -> Mapping[str, str]:
         """Place the operations of a subgraph; the placement of stateful ones is final."""
         operations = [node.op for node in subgraph.nodes if node.feed is None]
         fed = {node.feed for node in subgraph.feeds if node.feed is not None}

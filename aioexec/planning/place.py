@@ -169,7 +169,7 @@ class _Placing:
                 op,
                 f"Cannot assign a device for operation {op.name!r} ({op.type}, created at {op.created_at}): "
                 f"{self._reason(position)} All available devices [{', '.join(graph.possible.by_name)}]."
-                f"{graph.described(position)}",
+                f"{graph.describe_groups(position)}",
             )
         return devices
 

@@ -152,7 +152,7 @@ def assemble(
     for node in _with_inner_nodes(subgraph.nodes):
         for index in range(node.output_count):
             ids[id(node), index] = len(values)
-            values.append(_known(node, index, bind))
+            values.append(_find_known(node, index, bind))
     fetches = tuple(ids[id(node), index] for node, index in subgraph.fetches)
     fed = {id(node): position for position, node in enumerate(subgraph.feeds)}
     assembler = _Assembler(items, ids, values, fetches, bind, device, is_partial)
@@ -202,7 +202,7 @@ def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
             )
 
 
-def _known(node: Node, index: int, bind: Bind) -> Any:
+def _find_known(node: Node, index: int, bind: Bind) -> Any:
     """A value that is the same in every step: a constant, or a variable (the object, not its content)."""
     if node.values is not None:
         return node.values[index]

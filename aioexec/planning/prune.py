@@ -30,7 +30,7 @@ def prune(signature: Signature) -> Subgraph:
         node.inputs = [edge(tensor) for tensor in op.inputs]
         node.controls = [made[producer] for producer in op.control_inputs if producer in made]
     _check_references([tensor for tensor in feeds if tensor.dtype.is_ref], made)
-    nodes = [*feeds.values(), *_ordered(list(made.values()))]
+    nodes = [*feeds.values(), *_sort(list(made.values()))]
     return Subgraph(
         nodes,
         list(feeds.values()),
@@ -76,7 +76,7 @@ def _is_fed(op: Operation, feeds: Collection[Tensor]) -> bool:
     return op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds
 
 
-def _ordered(nodes: list[Node]) -> list[Node]:
+def _sort(nodes: list[Node]) -> list[Node]:
     """Nodes after their producers, otherwise in the order of the graph; control inputs may have been added later."""
     nodes.sort(key=lambda node: node.op.index)
     position = {id(node): place for place, node in enumerate(nodes)}

@@ -12,7 +12,7 @@ import numpy as np
 from aioexec.dtypes import DType, string
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph.kernels.kernel import Compute, Role
-from aioexec.graph.kernels.work import stated
+from aioexec.graph.kernels.work import evaluate_estimate
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 from aioexec.planning.workload import STRING_BYTES
 
@@ -33,13 +33,13 @@ def fold_constants(graph: Subgraph, bind: Bind) -> None:
         if node.row.role is Role.CONSTANT:
             node.values = (node.op.attrs["value"],)
         elif node.row.kernel is not None and all(producer.is_constant for producer, _ in node.inputs):
-            node.values = _folded(node, bind)
+            node.values = _fold(node, bind)
         if node.values is not None:
             node.inputs = []
     graph.drop_unneeded()
 
 
-def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
+def _fold(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     inputs = [producer.values[index] for producer, index in node.inputs if producer.values is not None]
     taken = 0 if node.row.shape_only else max(map(_taken_bytes, inputs), default=0)
     if taken > LARGEST_FOLDED:
@@ -47,7 +47,7 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     size = _static_bytes(node, inputs)
     if size is None or size > LARGEST_FOLDED:
         return None
-    return evaluated(node, bind(node.op, node.device), inputs)
+    return evaluate(node, bind(node.op, node.device), inputs)
 
 
 def _taken_bytes(value: Value) -> int:
@@ -62,9 +62,12 @@ def _text_bytes(value: Value) -> int:
     return sum(len(each) for each in value.ravel() if isinstance(each, bytes))
 
 
-def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+def evaluate(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
     """The outputs of a node's kernel; None if it may take long, or raises: a step then raises the error and names the node."""
-    if node.row.work is not None and stated(node.row.work, node.op.attrs, inputs) > LONGEST_FOLDED_NS:
+    if (
+        node.row.work is not None
+        and evaluate_estimate(node.row.work, node.op.attrs, inputs) > LONGEST_FOLDED_NS
+    ):
         return None
     try:
         with np.errstate(all="ignore"):

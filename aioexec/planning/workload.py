@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.kernels.kernel import Spec
-from aioexec.graph.kernels.work import product, stated
+from aioexec.graph.kernels.work import evaluate_estimate, product
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
@@ -54,7 +54,7 @@ def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
 def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bool:
     """The decision of `takes_long` if static shapes do not suffice; `total`: the bytes of the inputs."""
     row = instruction.node.row
-    if row.work is not None and stated(row.work, instruction.node.op.attrs, inputs) > HEAVY_BYTES:
+    if row.work is not None and evaluate_estimate(row.work, instruction.node.op.attrs, inputs) > HEAVY_BYTES:
         return True
     return total + _output_bytes(instruction, inputs) > HEAVY_BYTES
 
@@ -162,4 +162,4 @@ def work_beyond_inputs(instruction: Instruction, inputs: Sequence[Any], outputs:
     if row.work is None:
         return outputs
     taken = sum(each.nbytes for each in inputs if isinstance(each, Spec | np.ndarray))
-    return max(outputs, stated(row.work, instruction.node.op.attrs, inputs) - taken)
+    return max(outputs, evaluate_estimate(row.work, instruction.node.op.attrs, inputs) - taken)

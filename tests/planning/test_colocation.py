@@ -12,7 +12,7 @@ from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import DeviceName
 from aioexec.graph.graph import Graph
-from aioexec.planning.colocation import Incompatible, merged
+from aioexec.planning.colocation import Incompatible, merge_constraints
 from tests.devices.table import device_table as device_table
 from tests.planning.placed import device_set, fake_ops as fake_ops, placed
 from tests.tiers import graph as new_graph, op
@@ -329,25 +329,27 @@ _names = st.builds(
 @given(_names, _names)
 def test_names_taken_together_ask_for_what_both_ask_for(name: DeviceName, other: DeviceName):
     if name.is_compatible(other):
-        both = merged(name, other, soft=False)
-        assert both == merged(other, name, soft=False) == merged(name, other, soft=True)
+        both = merge_constraints(name, other, soft=False)
+        assert both == merge_constraints(other, name, soft=False) == merge_constraints(name, other, soft=True)
         assert name.matches(both)
         assert other.matches(both)
     else:
         with pytest.raises(Incompatible):
-            merged(name, other, soft=False)
+            merge_constraints(name, other, soft=False)
 
 
 @given(_names, _names)
 def test_softly_taken_together_names_keep_their_process(name: DeviceName, other: DeviceName):
     if not name.without_device().is_compatible(other.without_device()):
         with pytest.raises(Incompatible):
-            merged(name, other, soft=True)
+            merge_constraints(name, other, soft=True)
         return
 
-    both = merged(name, other, soft=True)
+    both = merge_constraints(name, other, soft=True)
 
-    assert both.without_device() == merged(name.without_device(), other.without_device(), soft=False)
+    assert both.without_device() == merge_constraints(
+        name.without_device(), other.without_device(), soft=False
+    )
     assert name.matches(both) or both.device_index is None
 
 

@@ -60,10 +60,10 @@ def function_from_def(proto: FunctionDef, functions: FunctionLibrary, version: i
         except InvalidArgumentError as error:
             raise GraphValueError(f"function {definition.name!r}: {error.message}") from error
 
-    return Function(definition, functions, make, functools.partial(_named, proto), attrs, proto)
+    return Function(definition, functions, make, functools.partial(_names_of_functions, proto), attrs, proto)
 
 
-def _named(proto: FunctionDef) -> list[str]:
+def _names_of_functions(proto: FunctionDef) -> list[str]:
     """The names in a FunctionDef that may be names of functions."""
     names: dict[str, None] = {}
     waiting = [held for node in proto.node_def for held in node.attr.values()]

@@ -105,7 +105,7 @@ def _adding_to(graph: Graph) -> Iterator[Graph]:
     Raises:
         GraphValueError: attributes are nested too deeply. The limit of parsed messages is 100, built ones may exceed it.
     """
-    with graph.as_default(), graph.undone_on_error(), collector_disabled():
+    with graph.as_default(), graph.undo_on_error(), collector_disabled():
         try:
             yield graph
         except RecursionError as error:

@@ -81,7 +81,7 @@ class Importer:
         attrs = dict(node.attrs)
         shapes = attrs.pop(OUTPUT_SHAPES, None)
         if node.groups:
-            attrs[COLOCATION] = tuple(self._renamed_group(group) for group in node.groups)
+            attrs[COLOCATION] = tuple(self._rename_group(group) for group in node.groups)
         op = graph.add_node(node.row, self._names[node.name], inputs, list(controls), attrs, node.device)
         if graph.functions.allowance is not None:
             graph.functions.allowance.take_outputs(len(op.outputs))
@@ -120,7 +120,7 @@ class Importer:
             return self.added[key[0]]
         return mapped.op if isinstance(mapped, Tensor) else mapped
 
-    def _renamed_group(self, group: str) -> str:
+    def _rename_group(self, group: str) -> str:
         member = group.removeprefix(COLOCATED)
         return f"{COLOCATED}{self._names[member]}" if member in self._names else group
 

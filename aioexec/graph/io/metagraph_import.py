@@ -57,10 +57,10 @@ def import_meta_graph_nodes(
         GraphValueError: unbound inputs that are not in `input_map`, or any error in the nodes.
     """
     _check_bound(meta_graph_def, unbound_inputs_col_name, input_map or {})
-    with (graph or get_default_graph()).as_default() as graph, undone_on_error(graph):
+    with (graph or get_default_graph()).as_default() as graph, undo_on_error(graph):
         scope = graph.unique_name(import_scope or "", mark_as_used=False)
         elements = import_graph_def(
-            _adapted(meta_graph_def.graph_def, clear_devices, scope),
+            _adapt(meta_graph_def.graph_def, clear_devices, scope),
             input_map,
             return_elements,
             import_scope or scope,
@@ -78,11 +78,11 @@ def _restore_collections(graph: Graph, scope: str, meta_graph: MetaGraphDef, key
 
 
 @contextlib.contextmanager
-def undone_on_error(graph: Graph) -> Iterator[None]:
+def undo_on_error(graph: Graph) -> Iterator[None]:
     """Restore the nodes and collections of a graph if the block raises."""
     before = {key: list(graph.get_collection(key)) for key in graph.collections}
     try:
-        with graph.undone_on_error():
+        with graph.undo_on_error():
             yield
     except BaseException:
         for key in graph.collections:
@@ -111,7 +111,7 @@ def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, 
         )
 
 
-def _adapted(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
+def _adapt(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
     """The GraphDef with the import scope prefixed to the frames of its loops, also of those in no collection."""
     enters = [place for place, node in enumerate(graph_def.node) if scope and _is_enter(node)]
     if not (enters or clear_devices):
@@ -183,9 +183,9 @@ class _Collections:
             logger.error("collection %r has an unknown kind and is not imported", key)
             return
         for item in getattr(items, kind).value:
-            self._graph.add_to_collection(key, self._restored(key, kind, item))
+            self._graph.add_to_collection(key, self._restore(key, kind, item))
 
-    def _restored(self, key: str, kind: str, item: Any) -> Any:
+    def _restore(self, key: str, kind: str, item: Any) -> Any:
         if kind == "bytes_list":
             if get_from_proto_function(key) is not None:
                 return self._from_message(key, item)
@@ -197,7 +197,7 @@ class _Collections:
     def _from_message(self, key: str, item: bytes) -> Any:
         if key in _VARIABLES and item in self._variables:
             return self._variables[item]
-        message = _parsed(get_collection_proto_type(key), item, key)
+        message = _parse(get_collection_proto_type(key), item, key)
         if key in _VARIABLES and not self._has_trainable_field:
             message.trainable = key == GraphKeys.TRAINABLE_VARIABLES
         from_proto = get_from_proto_function(key)
@@ -208,7 +208,7 @@ class _Collections:
         return made
 
 
-def _parsed(kind: Any, data: bytes, key: str) -> Any:
+def _parse(kind: Any, data: bytes, key: str) -> Any:
     try:
         return kind.FromString(data)
     except Exception as error:  # protobuf's DecodeError, whichever implementation is in use

@@ -175,7 +175,7 @@ def expression(
 
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
         spelled = text if isinstance(text, str) else text(attrs)
-        return _bound(
+        return _bind(
             spelled, *(tuple((spec.dtype, spec.shape) for spec in each) for each in (inputs, outputs))
         )
 
@@ -186,7 +186,7 @@ _Layouts = tuple[tuple[np.dtype[Any], Shape], ...]
 
 
 @functools.lru_cache(1024)
-def _bound(text: str, inputs: _Layouts, outputs: _Layouts) -> Launches | None:
+def _bind(text: str, inputs: _Layouts, outputs: _Layouts) -> Launches | None:
     """The launch of an expression for operands of these dtypes and shapes; cached, since many nodes have the same."""
     return _bind_expression(
         *_parse(text), [Spec(*each) for each in inputs], [Spec(*each) for each in outputs]

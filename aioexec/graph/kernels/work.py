@@ -18,7 +18,7 @@ Work = Callable[[Attrs, Sequence[Any]], float]
 UNBOUNDED = math.inf
 
 
-def stated(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
+def evaluate_estimate(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
     """Evaluate an estimate; infinite if it raises, as it may for inputs that the kernel refuses."""
     try:
         return work(attrs, inputs)

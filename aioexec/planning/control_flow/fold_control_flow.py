@@ -25,7 +25,7 @@ def fold_control_flow(graph: Subgraph, new_name: NewName) -> Subgraph:
     """Return the subgraph of one device with its plain loops and conditionals as single nodes."""
     if not any(role_of(node) in _DECIDES for node in graph.nodes):
         return graph
-    draft = Draft(_copied(graph), new_name)
+    draft = Draft(_copy(graph), new_name)
     for frame in draft.frames_from_inside():
         fold_conditionals(draft, frame)
         if frame.parent is not None:
@@ -38,7 +38,7 @@ def fold_control_flow(graph: Subgraph, new_name: NewName) -> Subgraph:
     return found
 
 
-def _copied(graph: Subgraph) -> Subgraph:
+def _copy(graph: Subgraph) -> Subgraph:
     copies = {id(node): replace(node) for node in graph.nodes}
 
     def copy(node: Node) -> Node:

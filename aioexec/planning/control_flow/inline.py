@@ -140,7 +140,7 @@ class Inliner:
                 self._calls[id(node)] = node, call, self._lower(call)
             else:
                 self.nodes.append(node)
-        graph.fetches = [self._fetched(edge, place) for place, edge in enumerate(graph.fetches)]
+        graph.fetches = [self._resolve_fetch(edge, place) for place, edge in enumerate(graph.fetches)]
         graph.targets = [self._target(node) for node in graph.targets]
         graph.nodes = self.nodes
 
@@ -152,7 +152,7 @@ class Inliner:
         found = self._calls.get(id(node))
         return [node] if found is None else self.waits(found[2])
 
-    def _fetched(self, edge: Edge, place: int) -> Edge:
+    def _resolve_fetch(self, edge: Edge, place: int) -> Edge:
         """The edge of a fetch; a feed that a body returns unchanged becomes a value of its own."""
         found = self._edge(edge)
         if found == edge or found[0].feed is None:
@@ -207,7 +207,7 @@ class Inliner:
             return self.make("Identity", call, name, [edge])
         return producer
 
-    def joined(self, call: Call, name: str, nodes: Sequence[Node], may_be_dead: bool) -> list[Node]:
+    def join(self, call: Call, name: str, nodes: Sequence[Node], may_be_dead: bool) -> list[Node]:
         """One node that waits for several; if they may be dead, it is alive even then."""
         if not nodes or (len(nodes) == 1 and not may_be_dead):
             return list(nodes)
@@ -360,13 +360,13 @@ class _BodyWriter:
             node.inputs[place] = self._edges[tensor]
             node.op.set_input(place, tensor_of(self._edges[tensor]))
         outputs = [self._output(place) for place in range(len(self._body.outputs))]
-        effects = self._joined(needs.effects)
-        finished = functools.cache(lambda: self._finished(outputs))
+        effects = self._join_effects(needs.effects)
+        finished = functools.cache(lambda: self._find_ends(outputs))
         if needs.may_be_dead and effects and self._pivot is not None:
-            effects = inliner.joined(self._call, "effects", [*effects, self._pivot()], False)
+            effects = inliner.join(self._call, "effects", [*effects, self._pivot()], False)
         return Outcome(outputs, effects, finished)
 
-    def _finished(self, outputs: Sequence[Edge]) -> list[Node]:
+    def _find_ends(self, outputs: Sequence[Edge]) -> list[Node]:
         ports = [self._inliner.port(self._call, "finished", edge) for edge in outputs]
         return list(dict.fromkeys([*(node for node in ports if node is not None), *self._call.controls]))
 
@@ -383,7 +383,7 @@ class _BodyWriter:
             self._waits[op] = inner
             self._edges.update(zip(op.outputs, inner.outputs, strict=True))
             return
-        node = Node(self._copied(op, name, inputs, controls, device), None, inputs, controls)
+        node = Node(self._copy(op, name, inputs, controls, device), None, inputs, controls)
         self._back_edges.extend((node, k, t) for k, t in enumerate(op.inputs) if t not in self._edges)
         self._inliner.nodes.append(node)
         self._waits[op] = [node]
@@ -397,14 +397,14 @@ class _BodyWriter:
         waits = self._waits[op]
         return self._inliner.waits(waits) if isinstance(waits, Outcome) else waits
 
-    def _copied(
+    def _copy(
         self, op: Operation, name: str, inputs: Sequence[Edge], controls: Sequence[Node], device: str
     ) -> Operation:
         attrs = op.attrs
         if op.row.role is Role.ENTER:
             attrs = {**attrs, "frame_name": f"{self._name}/{attrs['frame_name']}"}
         if "_class" in attrs:
-            attrs = {**attrs, "_class": tuple(map(self._renamed_group, attrs["_class"]))}
+            attrs = {**attrs, "_class": tuple(map(self._rename_group, attrs["_class"]))}
         tensors = [tensor_of(edge) for edge in inputs]
         copy = Operation(
             op.graph, name, op.row, tensors, [node.op for node in controls], attrs, device, op.index
@@ -413,23 +413,23 @@ class _BodyWriter:
         copy.created_at = op.created_at
         return copy
 
-    def _renamed_group(self, group: str) -> str:
+    def _rename_group(self, group: str) -> str:
         member = group.removeprefix(_COLOCATED)
         return f"{_COLOCATED}{self._name}/{member}" if member in self._body._by_name else group
 
     def _output(self, place: int) -> Edge:
         """An output, which waits for all side effects; an input returned unchanged waits for the pivot as nodes do."""
         tensor = self._body.outputs[place]
-        controls = self._joined(self._needs.pending[place])
+        controls = self._join_effects(self._needs.pending[place])
         if self._pivot is not None and tensor in self._free:
             controls.append(self._pivot())
         if not controls:
             return self._edges[tensor]
         return self._inliner.make("Identity", self._call, "result", [self._edges[tensor]], controls), 0
 
-    def _joined(self, effects: Sequence[Operation]) -> list[Node]:
+    def _join_effects(self, effects: Sequence[Operation]) -> list[Node]:
         waits = (self._waits[op] for op in effects)
         nodes = dict.fromkeys(
             node for each in waits for node in (each.effects if isinstance(each, Outcome) else each)
         )
-        return self._inliner.joined(self._call, "effects", list(nodes), self._needs.may_be_dead)
+        return self._inliner.join(self._call, "effects", list(nodes), self._needs.may_be_dead)

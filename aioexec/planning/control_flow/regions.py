@@ -96,7 +96,7 @@ def region(
         node.controls = [control for control in node.controls if id(control) in inside.own]
     ordered = in_order(nodes, before(nodes))
     results = _without_identities(ordered, results)
-    return Region(_readers_first(_needed(ordered, results, also_used)), results)
+    return Region(_readers_first(_drop_unneeded(ordered, results, also_used)), results)
 
 
 def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> list[Edge | None]:
@@ -112,7 +112,9 @@ def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> li
     return [None if edge is None else aliases.get(edge, edge) for edge in results]
 
 
-def _needed(nodes: list[Node], results: Sequence[Edge | None], also_used: Container[int]) -> list[Node]:
+def _drop_unneeded(
+    nodes: list[Node], results: Sequence[Edge | None], also_used: Container[int]
+) -> list[Node]:
     """Remove pure nodes that are not used; nodes that waited for them wait for their producers instead."""
     used = {id(edge[0]) for edge in results if edge is not None}
     kept: list[Node] = []
@@ -125,7 +127,7 @@ def _needed(nodes: list[Node], results: Sequence[Edge | None], also_used: Contai
             kept.append(node)
     ids = {id(node) for node in kept}
     for node in kept:
-        node.controls = [each for each in _spliced(node.controls, dropped) if id(each) in ids]
+        node.controls = [each for each in _splice(node.controls, dropped) if id(each) in ids]
     return kept[::-1]
 
 
@@ -148,7 +150,7 @@ def _readers_first(nodes: list[Node]) -> list[Node]:
     return ordered if len(ordered) == len(nodes) else nodes
 
 
-def _spliced(controls: Iterable[Node], dropped: dict[int, Node]) -> list[Node]:
+def _splice(controls: Iterable[Node], dropped: dict[int, Node]) -> list[Node]:
     """Control inputs, with those that were removed replaced by their producers."""
     seen: dict[int, Node] = {}
     waiting = list(controls)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import ElementwiseKernel
 from aioexec.planning.fusion.bodies import is_plain
-from aioexec.planning.fusion.groups import Group, fused, group_of, joined
+from aioexec.planning.fusion.groups import Group, fuse_group, group_of, join
 from aioexec.planning.fusion.lifetimes import Move, kept, update_live_ranges, without_unused
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
@@ -199,17 +199,17 @@ class _Fusion:
         """
         memories = set(item.reads)
         while (producer := stretch.producer(memories, item.place)) is not None:
-            both = self._joined(stretch, producer, item)
+            both = self._join_pair(stretch, producer, item)
             if both is None:
                 memories -= producer.writes
             else:
                 item = both
 
-    def _joined(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
+    def _join_pair(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
         if first.group is None or second.group is None:
             return None
         place = stretch.common_place(first, second)
-        group = None if place is None else joined(first.group, second.group, self.uses)
+        group = None if place is None else join(first.group, second.group, self.uses)
         if place is None or group is None:
             return None
         stretch.remove(first)
@@ -248,7 +248,7 @@ class _Fusion:
     def apply(self) -> None:
         """Fuse the groups that save enough; if there are none, the layout is unchanged."""
         stretches = [(start, self.items(start, stop)) for start, stop in self.stretches()]
-        made = {id(item): row for _, items in stretches for item in items if (row := self._fused(item))}
+        made = {id(item): row for _, items in stretches for item in items if (row := self._fuse(item))}
         if not made:
             return
         starts, numbers = {len(self.rows): 0}, {len(self.rows): 0}
@@ -281,10 +281,10 @@ class _Fusion:
         update_live_ranges(layout.buffers, order, moves)
         layout.buffers = without_unused(layout.buffers, self.rows, order)
 
-    def _fused(self, item: _Item) -> PendingRow | None:
+    def _fuse(self, item: _Item) -> PendingRow | None:
         if item.group is None or len(item.numbers) == 1 or item.group.saved < LEAST_SAVED_NS:
             return None
-        row = fused(item.group, self.uses, self.rows[item.place].position)
+        row = fuse_group(item.group, self.uses, self.rows[item.place].position)
         return None if row.launch.kernel in self.layout.refused else row
 
 

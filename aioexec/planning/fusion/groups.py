@@ -138,10 +138,12 @@ def group_of(row: PendingRow, number: int, memory: Callable[[PendingOperand], tu
     inputs = len(kernel.inputs)
     part = Part(row, number, kernel, tuple(accesses[:inputs]), tuple(accesses[inputs:]))
     work = max(row.launch.cost - ENTRY_NS, 0) / prod(dims)
-    return _gathered(Group(dims, [part], len(statements_of(kernel.body)), expensive_calls(kernel.body), work))
+    return _gather_accesses(
+        Group(dims, [part], len(statements_of(kernel.body)), expensive_calls(kernel.body), work)
+    )
 
 
-def _gathered(group: Group) -> Group:
+def _gather_accesses(group: Group) -> Group:
     """Set the reads and writes of a group that has one part."""
     (part,) = group.parts
     for each in part.inputs:
@@ -152,7 +154,7 @@ def _gathered(group: Group) -> Group:
     return group
 
 
-def joined(first: Group, second: Group, uses: Uses) -> Group | None:
+def join(first: Group, second: Group, uses: Uses) -> Group | None:
     """Both groups as one, if that is allowed and saves time."""
     dims = refined(first.dims, second.dims)
     statements, expensive = first.statements + second.statements, first.expensive + second.expensive
@@ -230,7 +232,7 @@ def _forward(group: Group, first: Group, second: Group, uses: Uses) -> int:
     return spared
 
 
-def fused(group: Group, uses: Uses, position: int) -> PendingRow:
+def fuse_group(group: Group, uses: Uses, position: int) -> PendingRow:
     """The row that replaces all rows of a group, at this position."""
     body = JoinedBody()
     names: dict[tuple[int, Place], tuple[str, str]] = {}  # by view: the name of its value, and its dtype

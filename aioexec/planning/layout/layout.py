@@ -36,7 +36,7 @@ from aioexec.planning.layout.pending import (
 from aioexec.planning.layout.state import LayoutState
 from aioexec.planning.layout.structures import lay_structure
 from aioexec.planning.plan import Item
-from aioexec.planning.simplify import evaluated
+from aioexec.planning.simplify import evaluate
 from aioexec.resources.variable import Variable
 
 LARGEST_KNOWN = 64 * 1024
@@ -84,7 +84,7 @@ class Layout(LayoutState):
         if row.lists is not None and self._with_lists and _is_of_lists(row.lists, inputs):
             lay_list(self, position, instruction, inputs)
             return
-        source = self._aliased(position, instruction, inputs)
+        source = self._forward(position, instruction, inputs)
         if source is not None:
             self.values[instruction.outputs[0]] = source
             return
@@ -100,7 +100,7 @@ class Layout(LayoutState):
         if row.role is Role.UPDATE and instruction.outputs and node.op.outputs[0].dtype.is_ref:
             self.values[instruction.outputs[0]] = self.values[instruction.inputs[0]]
 
-    def _aliased(
+    def _forward(
         self, position: int, instruction: Instruction, inputs: list[AbstractValue]
     ) -> AbstractValue | None:
         """The output of a node that forwards an input; None if the node computes its output."""
@@ -149,7 +149,7 @@ class Layout(LayoutState):
         specs = self._output_specs(instruction, inputs)
         if specs is not None and sum(spec.nbytes for spec in specs) > LARGEST_KNOWN:
             return None
-        outputs = evaluated(instruction.node, instruction.compute, contents)
+        outputs = evaluate(instruction.node, instruction.compute, contents)
         if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
             return None
         return outputs
@@ -247,7 +247,7 @@ class Layout(LayoutState):
             if operand.kind == "state":
                 variable = inputs[operand.index]
                 assert isinstance(variable, Variable)
-                return self.versions.written(variable), operand.offset
+                return self.versions.buffer_to_write(variable), operand.offset
             if operand.index not in sources:
                 sources[operand.index] = self.address(position, instruction, inputs[operand.index])
             buffer, offset = sources[operand.index]
@@ -262,7 +262,7 @@ class Layout(LayoutState):
         for k in row.writes:
             variable = inputs[k]
             assert isinstance(variable, Variable)
-            self.versions.wrote(variable, position, (first, len(self.pending) - 1))
+            self.versions.note_write(variable, position, (first, len(self.pending) - 1))
 
     def _add_heirs(self, inputs: list[AbstractValue], launches: Launches, heir: Buffer) -> None:
         for k in launches.inplace:

@@ -238,7 +238,7 @@ class _Verb:
     def _sum(self, slabs: list[Slab]) -> Slab:
         """Add all lists to the one that was made first, which is the loop variable."""
         first, *others = sorted(slabs, key=self.layout.slabs.index)
-        storage, flags, count = self._fixed(first)
+        storage, flags, count = self._require_fixed(first)
         self._change(first)
         for other in others:
             if other is first or other.count != count or other.dtype != first.dtype:
@@ -246,7 +246,7 @@ class _Verb:
             if other.element is None:
                 continue
             self._set_or_check_spec(first, other.element)
-            other_storage, other_flags, _ = self._fixed(other)
+            other_storage, other_flags, _ = self._require_fixed(other)
             operands = [(storage, 0), (flags, 0), (other_storage, 0), (other_flags, 0)]
             self._row(add_list_kernel(_name(first.dtype)), operands, (count, other.element.size))
         return first
@@ -308,19 +308,19 @@ class _Verb:
 
     # Lists of fixed length
 
-    def _fixed(self, slab: Slab) -> tuple[Buffer, Buffer, int]:
+    def _require_fixed(self, slab: Slab) -> tuple[Buffer, Buffer, int]:
         if slab.count is None or slab.storage is None or slab.flags is None:
             raise ListsRefusedError("an element by index of a growing list")
         return slab.storage, slab.flags, slab.count
 
-    def _known(self, slab: Slab) -> Spec:
+    def _require_known(self, slab: Slab) -> Spec:
         if slab.element is None:
             raise ListsRefusedError("a read from a list whose elements are not known")
         return slab.element
 
     def _read(self, slab: Slab) -> AbstractValue:
-        storage, flags, count = self._fixed(slab)
-        element = self._known(slab)
+        storage, flags, count = self._require_fixed(slab)
+        element = self._require_known(slab)
         result = self._result(element)
         kernel = read_kernel(_name(slab.dtype), self._index())
         operands = [(storage, 0), (flags, 0), self._operand(self.use.index), (result.buffer, 0)]
@@ -328,17 +328,17 @@ class _Verb:
         return result
 
     def _write(self, slab: Slab) -> None:
-        storage, flags, count = self._fixed(slab)
+        storage, flags, count = self._require_fixed(slab)
         self._set_or_check_spec(slab, self._value_spec())
         self._change(slab)
         kernel = write_kernel(_name(slab.dtype), self._index(), slab.adds)
         operands = [(storage, 0), (flags, 0), self._operand(self.use.index), self._operand(self.use.value)]
-        self._row(kernel, operands, (count, self._known(slab).size, *_again(slab)))
+        self._row(kernel, operands, (count, self._require_known(slab).size, *_again(slab)))
         self._finish(slab, None)
 
     def _read_all(self, slab: Slab) -> AbstractValue:
-        storage, flags, count = self._fixed(slab)
-        element = self._known(slab)
+        storage, flags, count = self._require_fixed(slab)
+        element = self._require_known(slab)
         self._check_all(count)
         if not count and not self._determines_shape(slab):
             raise ListsRefusedError("all elements of an empty list of unknown shapes")
@@ -362,7 +362,7 @@ class _Verb:
         return slab.zeros | CLEAR * slab.clears | given
 
     def _write_all(self, slab: Slab) -> None:
-        _, _, count = self._fixed(slab)
+        _, _, count = self._require_fixed(slab)
         self._check_all(count)
         spec = self._value_spec()
         if spec.shape[:1] != (count,):
@@ -372,11 +372,11 @@ class _Verb:
         self._finish(slab, None)
 
     def _rows_of(self, slab: Slab, spec: Spec) -> None:
-        storage, flags, count = self._fixed(slab)
+        storage, flags, count = self._require_fixed(slab)
         self._set_or_check_spec(slab, Spec(spec.dtype, spec.shape[1:]))
         if count:
             operands = [(storage, 0), (flags, 0), self._operand(self.use.value)]
-            words = (count, self._known(slab).size, *_again(slab))
+            words = (count, self._require_known(slab).size, *_again(slab))
             self._row(write_all_kernel(_name(slab.dtype), slab.adds), operands, words)
 
     def _check_all(self, count: int) -> None:
@@ -398,8 +398,8 @@ class _Verb:
     def _mark_zeros(self, made: Slab, slab: Slab) -> None:
         """Mark elements of a list as zeros where another list has elements."""
         if slab.count and not made.zeros & ZEROS:
-            _, flags, _ = self._fixed(made)
-            _, others, _ = self._fixed(slab)
+            _, flags, _ = self._require_fixed(made)
+            _, others, _ = self._require_fixed(slab)
             self._row(BLANKS, [(flags, 0), (others, 0)], (slab.count,))
 
     # Common parts

@@ -255,14 +255,14 @@ class _Attempt:
             if isinstance(source, Local) and source.buffer is place.buffer:
                 continue
             if isinstance(source, Local) and id(source.buffer) in kept:
-                source = self._copied(source)
+                source = self._copy_before_overwrite(source)
             copies.append((source, place.buffer, place.spec))
         if moves:  # first, since they may read places that the copies overwrite
             self.layout.pending.append(PendingMove(tuple(moves), self.position))
         for each, buffer, spec in copies:
             self._copy(each, buffer, spec)
 
-    def _copied(self, source: Local) -> Local:
+    def _copy_before_overwrite(self, source: Local) -> Local:
         """A copy of a value that is about to be overwritten."""
         end = self.layout.end_of(self.position)
         buffer = self.layout.arena(source.spec.nbytes, end)

@@ -75,13 +75,13 @@ def lay_out_item(
     """
     with collector_disabled():
         try:
-            return _laid_out(Layout(item, values, inputs, refused), lanes)
+            return _lay_out(Layout(item, values, inputs, refused), lanes)
         except ListsRefusedError as refusal:
             logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-            return _laid_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
+            return _lay_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
 
 
-def _laid_out(layout: Layout, lanes: int) -> Variant:
+def _lay_out(layout: Layout, lanes: int) -> Variant:
     layout.run()
     if not layout.pending and _reads_large_variables(layout):
         raise UnimplementedError("a program that only reads large variables would copy them")

@@ -122,16 +122,16 @@ class Versions:
         """The buffer of an earlier write, which another write would overwrite: a program has one new buffer."""
         return self._use(variable).new
 
-    def written(self, variable: Variable) -> Buffer:
+    def buffer_to_write(self, variable: Variable) -> Buffer:
         use = self._use(variable)
         assert use.spec is not None
         if use.new is None:
             use.new = self._external(use.spec.nbytes)
         return use.new
 
-    def wrote(self, variable: Variable, position: int, rows: tuple[int, int]) -> None:
+    def note_write(self, variable: Variable, position: int, rows: tuple[int, int]) -> None:
         use = self._use(variable)
-        use.now = self.written(variable)
+        use.now = self.buffer_to_write(variable)
         use.writes.append(rows)
         use.wrote_at = position if use.wrote_at is None else use.wrote_at
 

@@ -180,15 +180,15 @@ def _clean_up(folder: str, record: _Record) -> bool:
                 path = os.path.normpath(os.path.join(folder, each))
                 if os.path.abspath(without_shards(path)) not in named:
                     left += checkpoint_files(path, record.version, record.meta_graph_suffix)
-        removed = [_removed(path, os.unlink) for path in left]
-        removed.append(_removed(f"{prefix}{_PARTS}", os.rmdir))
+        removed = [_remove(path, os.unlink) for path in left]
+        removed.append(_remove(f"{prefix}{_PARTS}", os.rmdir))
     except (OpError, OSError) as error:
         logger.warning("Ignoring: %s", error)
         return False
     return all(removed)
 
 
-def _removed(path: str, remove: Callable[[str], None]) -> bool:
+def _remove(path: str, remove: Callable[[str], None]) -> bool:
     try:
         remove(path)
     except FileNotFoundError:

@@ -28,7 +28,7 @@ class CheckpointReader:
 
     def __init__(self, filename: Path) -> None:
         self._path = path = os.fsdecode(filename)
-        self._reader = _opened(path)
+        self._reader = _open(path)
         self._close = weakref.finalize(self, self._reader.__exit__, None, None, None)
         described = list(self._reader.tensors())
         self._shapes = {name: shape for name, _, shape in described}
@@ -81,7 +81,7 @@ class CheckpointReader:
         return "".join(lines).encode(errors="surrogateescape")
 
 
-def _opened(path: str) -> Any:
+def _open(path: str) -> Any:
     """A reader for the format of a checkpoint's files."""
     from aioexec.formats.bundle_reader import BundleReader
     from aioexec.formats.slice_table import SliceTableReader

@@ -71,11 +71,11 @@ def import_meta_graph_with_return_elements(
     **kwargs: Any,
 ) -> tuple[Saver | None, list[Any] | None]:
     """`import_meta_graph`, with the nodes and tensors named in `return_elements` as a second result."""
-    from aioexec.graph.io.metagraph_import import undone_on_error
+    from aioexec.graph.io.metagraph_import import undo_on_error
 
     meta_graph = _meta_graph(meta_graph_or_file)
     graph = kwargs.pop("graph", None) or get_default_graph()
-    with graph.as_default(), undone_on_error(graph):
+    with graph.as_default(), undo_on_error(graph):
         variables, elements = import_scoped_meta_graph_with_return_elements(
             meta_graph,
             clear_devices=clear_devices,

@@ -84,7 +84,7 @@ class SaveableObject:
         raise NotImplementedError(f"{type(self).__name__}.restore")
 
 
-def _reshaped(tensors: Sequence[Tensor], shapes: Sequence[Any] | None) -> Tensor:
+def _reshape(tensors: Sequence[Tensor], shapes: Sequence[Any] | None) -> Tensor:
     return tensors[0] if shapes is None else reshape(tensors[0], shapes[0])
 
 
@@ -100,7 +100,7 @@ class ReferenceVariableSaveable(SaveableObject):
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         strict = restored_shapes is None and self._reference.shape.is_fully_defined()
         return assignments.assign(
-            self._reference, _reshaped(restored_tensors, restored_shapes), validate_shape=strict
+            self._reference, _reshape(restored_tensors, restored_shapes), validate_shape=strict
         )
 
 
@@ -116,7 +116,7 @@ class ResourceVariableSaveable(SaveableObject):
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         with get_default_graph().device(self.device):
-            value = apply_op("Identity", _reshaped(restored_tensors, restored_shapes))
+            value = apply_op("Identity", _reshape(restored_tensors, restored_shapes))
             if not self._shape.is_compatible_with(value.shape):
                 raise GraphValueError(
                     f"Received incompatible tensor with shape {value.shape} when attempting to restore variable with "
@@ -165,7 +165,7 @@ def by_name(items: Iterable[Any]) -> dict[str, Any]:
     if not isinstance(items, list | tuple | set):
         raise GraphTypeError(f"Variables to save should be passed in a dict or a list. Got {items!r}")
     named: dict[str, Any] = {}
-    for item in sorted(_flattened(items), key=_sorting_name):
+    for item in sorted(_flatten(items), key=_sorting_name):
         part = item.slice_info if isinstance(item, Variable) else None
         name = _name_of(item) if part is None else part.full_name
         known = named.get(name)
@@ -180,10 +180,10 @@ def by_name(items: Iterable[Any]) -> dict[str, Any]:
     return named
 
 
-def _flattened(items: Iterable[Any]) -> Iterator[Any]:
+def _flatten(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         if isinstance(item, list | tuple | set):
-            yield from _flattened(item)
+            yield from _flatten(item)
         else:
             yield item
 

@@ -334,9 +334,9 @@ class Saver:
             await off_loop(self._check_restorable, sess.graph, prefix)
             await sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
         except NotFoundError as error:
-            raise _explained(error, "a Variable name or other graph key that is missing") from error
+            raise _explain(error, "a Variable name or other graph key that is missing") from error
         except InvalidArgumentError as error:
-            raise _explained(error, "a mismatch between the current graph and the graph") from error
+            raise _explain(error, "a mismatch between the current graph and the graph") from error
 
     def _check_restorable(self, graph: Graph, prefix: str) -> None:
         if self._wanted is None:
@@ -408,7 +408,7 @@ async def _number(sess: Any, global_step: Any) -> int:
         return int(await sess.run(global_step))
 
 
-def _explained(error: OpError, cause: str) -> OpError:
+def _explain(error: OpError, cause: str) -> OpError:
     """The error of a restore, with its most likely cause in the message."""
     return type(error)(
         error.node_def,

@@ -192,7 +192,7 @@ class Coordinator:
                 self.register_thread(thread)
         with self._lock:
             members = list(self._members)
-        late = await self._late(members, stop_grace_period_secs)
+        late = await self._cancel_late(members, stop_grace_period_secs)
         with self._lock:
             self._state.on_joined()
             self._members.difference_update(members)
@@ -203,7 +203,7 @@ class Coordinator:
                 raise RuntimeError(f"Coordinator stopped with threads still running: {names}")
             logger.info("Coordinator stopped with threads still running: %s", names)
 
-    async def _late(self, members: Iterable[Member], grace: float) -> list[str]:
+    async def _cancel_late(self, members: Iterable[Member], grace: float) -> list[str]:
         """The names of the members that had not ended after the grace period; tasks among them have been cancelled."""
         ending = {end: member for member in members if (end := _end_of(member)) is not None}
         while any(not end.done() for end in ending) and not self.should_stop():

@@ -43,7 +43,7 @@ class StopState:
         Raises:
             BaseException: the reported error, if the group was joined.
         """
-        error = self._counted(reported)
+        error = self._relevant_error(reported)
         if self.is_joined and error is not None:
             raise error
         if self.is_stopping:
@@ -61,7 +61,7 @@ class StopState:
         """Event: the group was joined."""
         self.is_joined = True
 
-    def _counted(self, reported: object) -> BaseException | None:
+    def _relevant_error(self, reported: object) -> BaseException | None:
         """The reported error; None if there is none, or it is of a clean type."""
         if reported is None:
             return None

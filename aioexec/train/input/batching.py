@@ -51,7 +51,7 @@ class _Stage:
     name: str | None
 
 
-def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> Any:
+def _batch(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> Any:
     """Batches of examples, in the structure of the first one: a list (of a single tensor, that tensor), or a dict."""
     lists = _lists_of(tensors_list)
     symbolic = [*(tensor for each in lists for tensor in each), stage.keep_input]
@@ -60,10 +60,10 @@ def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> An
         graph.name_scope(stage.name or stage.default_name) as scope,
     ):
         _check_mixing(stage)
-        tensors = [[_converted(tensor) for tensor in each] for each in lists]
+        tensors = [[_convert(tensor) for tensor in each] for each in lists]
         if not tensors[0]:
             raise GraphValueError("Expected at least one tensor in batch().")
-        keep_input = _checked_keep_input(stage.keep_input, stage.enqueue_many)
+        keep_input = _check_keep_input(stage.keep_input, stage.enqueue_many)
         columns, storage = store(tensors, stage.enqueue_many, keep_input)
         types = _common_types(columns)
         shapes = _common_shapes(columns, stage.enqueue_many) if stage.shapes is None else stage.shapes
@@ -97,7 +97,7 @@ def _in_structure_of(example: Any, batch: Any) -> Any:
     return dict(zip(sorted(example, key=str), values, strict=True))
 
 
-def _converted(tensor: Any) -> Any:
+def _convert(tensor: Any) -> Any:
     return tensor if isinstance(tensor, SparseTensor) else convert_to_tensor_or_indexed_slices(tensor)
 
 
@@ -139,7 +139,7 @@ def _check_mixing(stage: _Stage) -> None:
         )
 
 
-def _checked_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
+def _check_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
     keep = convert_to_tensor(keep_input)
     rank = keep.shape.ndims
     if rank is None:
@@ -176,7 +176,7 @@ def _in_order(dynamic_pad: bool, shared_name: str | None) -> Callable[..., Queue
     return partial(PaddingFIFOQueue if dynamic_pad else FIFOQueue, shared_name=shared_name)
 
 
-def _mixed(at_least: int, seed: int | None, shared_name: str | None) -> Callable[..., QueueBase]:
+def _shuffling_queue(at_least: int, seed: int | None, shared_name: str | None) -> Callable[..., QueueBase]:
     return partial(RandomShuffleQueue, min_after_dequeue=at_least, seed=seed, shared_name=shared_name)
 
 
@@ -215,7 +215,7 @@ def batch(
     """
     queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
-    return _batched([tensors], num_threads, stage)
+    return _batch([tensors], num_threads, stage)
 
 
 def maybe_batch(
@@ -234,7 +234,7 @@ def maybe_batch(
     """`batch` of the examples for which `keep_input` is true: a boolean, or with `enqueue_many` a vector of them."""
     queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name)
-    return _batched([tensors], num_threads, stage)
+    return _batch([tensors], num_threads, stage)
 
 
 def batch_join(
@@ -258,7 +258,7 @@ def batch_join(
     """
     queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch_join", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
-    return _batched(tensors_list, 1, stage)
+    return _batch(tensors_list, 1, stage)
 
 
 def maybe_batch_join(
@@ -278,7 +278,7 @@ def maybe_batch_join(
     stage = _Stage(
         "batch_join", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
     )
-    return _batched(tensors_list, 1, stage)
+    return _batch(tensors_list, 1, stage)
 
 
 def shuffle_batch(
@@ -304,11 +304,11 @@ def shuffle_batch(
         GraphValueError: the capacity is not larger than `min_after_dequeue`.
     """
     least, final = min_after_dequeue, allow_smaller_final_batch
-    queue = _mixed(least, seed, shared_name)
+    queue = _shuffling_queue(least, seed, shared_name)
     stage = _Stage(
         "shuffle_batch", queue, capacity, least, True, batch_size, enqueue_many, shapes, final, name
     )
-    return _batched([tensors], num_threads, stage)
+    return _batch([tensors], num_threads, stage)
 
 
 def maybe_shuffle_batch(
@@ -327,11 +327,11 @@ def maybe_shuffle_batch(
 ) -> Any:
     """`shuffle_batch` of the examples for which `keep_input` is true."""
     least, final = min_after_dequeue, allow_smaller_final_batch
-    queue = _mixed(least, seed, shared_name)
+    queue = _shuffling_queue(least, seed, shared_name)
     stage = _Stage(
         "shuffle_batch", queue, capacity, least, keep_input, batch_size, enqueue_many, shapes, final, name
     )
-    return _batched([tensors], num_threads, stage)
+    return _batch([tensors], num_threads, stage)
 
 
 def shuffle_batch_join(
@@ -348,11 +348,11 @@ def shuffle_batch_join(
 ) -> Any:
     """`shuffle_batch` of several examples, each computed and enqueued by a task of its own."""
     least, final = min_after_dequeue, allow_smaller_final_batch
-    queue = _mixed(least, seed, shared_name)
+    queue = _shuffling_queue(least, seed, shared_name)
     stage = _Stage(
         "shuffle_batch_join", queue, capacity, least, True, batch_size, enqueue_many, shapes, final, name
     )
-    return _batched(tensors_list, 1, stage)
+    return _batch(tensors_list, 1, stage)
 
 
 def maybe_shuffle_batch_join(
@@ -370,7 +370,7 @@ def maybe_shuffle_batch_join(
 ) -> Any:
     """`shuffle_batch_join` of the examples for which `keep_input` is true."""
     least, final = min_after_dequeue, allow_smaller_final_batch
-    queue = _mixed(least, seed, shared_name)
+    queue = _shuffling_queue(least, seed, shared_name)
     stage = _Stage(
         "shuffle_batch_join",
         queue,
@@ -383,4 +383,4 @@ def maybe_shuffle_batch_join(
         final,
         name,
     )
-    return _batched(tensors_list, 1, stage)
+    return _batch(tensors_list, 1, stage)

@@ -77,7 +77,7 @@ class QueueRunner:
         elif queue is None or not enqueue_ops:
             raise GraphValueError("Must provide queue and enqueue_ops.")
         else:
-            self._closed_types = _checked_types(queue_closed_exception_types)
+            self._closed_types = _check_types(queue_closed_exception_types)
             self._queue = queue
             self._enqueue_ops = list(enqueue_ops)
             self._close_op = queue.close() if close_op is None else close_op
@@ -96,7 +96,7 @@ class QueueRunner:
         self._close_op = element(proto.close_op_name)
         self._cancel_op = element(proto.cancel_op_name)
         codes = proto.queue_closed_exception_types
-        self._closed_types = _checked_types(
+        self._closed_types = _check_types(
             tuple(exception_type_from_error_code(code) for code in codes) or None
         )
 
@@ -181,7 +181,7 @@ class QueueRunner:
         finally:
             self._alive[sess] -= 1
         if is_at_end and self._alive[sess] == 0:
-            await _ignoring_errors(sess, self._close_op)
+            await _run_ignoring_errors(sess, self._close_op)
 
     async def _enqueue(self, sess: Session, enqueue_op: Any, coord: Coordinator | None) -> bool:
         """Enqueue repeatedly; returns whether the input has ended."""
@@ -199,7 +199,7 @@ class QueueRunner:
 
     async def _close_on_stop(self, sess: Session, coord: Coordinator) -> None:
         await coord.wait_for_stop()
-        await _ignoring_errors(sess, self._cancel_op)
+        await _run_ignoring_errors(sess, self._cancel_op)
 
     # Protos
 
@@ -270,7 +270,7 @@ def start_queue_runners(
     return [thread for runner in runners for thread in runner.create_threads(sess, coord, daemon, start)]
 
 
-async def _ignoring_errors(sess: Session, op: Operation) -> None:
+async def _run_ignoring_errors(sess: Session, op: Operation) -> None:
     """Run an operation that closes a queue; errors are ignored, as the queue may not exist any more."""
     try:
         await sess.run(op)
@@ -278,7 +278,7 @@ async def _ignoring_errors(sess: Session, op: Operation) -> None:
         logger.debug("Ignored exception: %s", error)
 
 
-def _checked_types(types: Any) -> ErrorTypes:
+def _check_types(types: Any) -> ErrorTypes:
     if types is None:
         return (OutOfRangeError,)
     if not isinstance(types, tuple) or not types or not all(_is_op_error(kind) for kind in types):

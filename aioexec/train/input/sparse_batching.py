@@ -84,7 +84,9 @@ def _store_one(
     storage: Storage = [
         None
         if number is None
-        else Stored(_adding_op(number) if known is None else known.map_op, _rank_of(tensor, enqueue_many))
+        else Stored(
+            _find_adding_op(number) if known is None else known.map_op, _rank_of(tensor, enqueue_many)
+        )
         for tensor, number, known in zip(tensors, numbers, shared, strict=False)
     ]
     columns = [
@@ -116,7 +118,7 @@ def _stored_key(sparse: SparseTensor, enqueue_many: bool, keep_input: Tensor, ma
     return number
 
 
-def _adding_op(number: Tensor) -> Operation:
+def _find_adding_op(number: Tensor) -> Operation:
     """The op that adds to the map, which may be in a branch of a conditional."""
     candidates = [number.op, *(tensor.op for tensor in number.op.inputs)]
     return next(op for op in candidates if op.type in _ADDERS)
@@ -136,7 +138,7 @@ def restore(dequeued: Any, storage: Storage) -> Any:
         return dequeued
     columns = dequeued if isinstance(dequeued, list) else [dequeued]
     found = [
-        column if stored is None else _taken(column, stored)
+        column if stored is None else _take(column, stored)
         for column, stored in zip(columns, storage, strict=True)
     ]
     waited_for = [each.values if isinstance(each, SparseTensor) else each for each in found]
@@ -153,6 +155,6 @@ def restore(dequeued: Any, storage: Storage) -> Any:
     return restored if isinstance(dequeued, list) else restored[0]
 
 
-def _taken(column: Tensor, stored: Stored) -> SparseTensor:
+def _take(column: Tensor, stored: Stored) -> SparseTensor:
     rank = None if stored.rank is None else stored.rank + 1
     return take_many_sparse_from_tensors_map(stored.map_op, squeeze(column, [1]), rank)

@@ -104,7 +104,7 @@ class Optimizer:
                 f"gate_gradients must be one of: Optimizer.GATE_NONE, GATE_OP, GATE_GRAPH, got {gate_gradients!r}"
             )
         self._check_dtypes([loss])
-        variables = _checked_variables(trainable_variables() if var_list is None else _flat(var_list))
+        variables = _check_variables(trainable_variables() if var_list is None else _flat(var_list))
         found = gradients(
             loss,
             variables,
@@ -128,7 +128,7 @@ class Optimizer:
             GraphValueError: there is no gradient.
             GraphTypeError: an item is not a pair (gradient, variable).
         """
-        pairs = [self._checked(gradient, variable) for gradient, variable in grads_and_vars]
+        pairs = [self._check_pair(gradient, variable) for gradient, variable in grads_and_vars]
         if not pairs:
             raise GraphValueError("No variables provided")
         used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
@@ -141,18 +141,18 @@ class Optimizer:
             self._create_slots([variable for _, variable in used])
         with graph.name_scope(name or self._name) as scope:
             self._prepare()
-            updates = [self._updated(graph, gradient, variable) for gradient, variable in used]
+            updates = [self._update_variable(graph, gradient, variable) for gradient, variable in used]
             if global_step is None:
                 train_op = self._finish(updates, scope)
             else:
                 with graph.control_dependencies([self._finish(updates, "update")]):
-                    train_op = _counted(graph, global_step, scope)
+                    train_op = _count_step(graph, global_step, scope)
         train_ops = graph.get_collection_ref(GraphKeys.TRAIN_OP)
         if train_op not in train_ops:
             train_ops.append(train_op)
         return train_op
 
-    def _checked(self, gradient: Any, variable: Any) -> GradientAndVariable:
+    def _check_pair(self, gradient: Any, variable: Any) -> GradientAndVariable:
         if not isinstance(variable, Variable):
             raise GraphTypeError(f"apply_gradients: expected a variable to optimize, got {variable!r}")
         if gradient is not None and not isinstance(gradient, IndexedSlices):
@@ -164,7 +164,7 @@ class Optimizer:
                 ) from error
         return gradient, variable
 
-    def _updated(self, graph: Graph, gradient: Any, variable: Any) -> Any:
+    def _update_variable(self, graph: Graph, gradient: Any, variable: Any) -> Any:
         """The update of one variable, followed by the projection of its constraint, if it has one."""
         with graph.name_scope(f"update_{variable.op.name}"), graph.colocate_with(variable.op):
             if isinstance(gradient, IndexedSlices):
@@ -299,7 +299,7 @@ class Optimizer:
         return param() if callable(param) else param
 
 
-def _checked_variables(variables: list[Any]) -> list[Any]:
+def _check_variables(variables: list[Any]) -> list[Any]:
     if not variables:
         raise GraphValueError("No variables to optimize")
     for variable in variables:
@@ -334,7 +334,7 @@ def cast_to(tensor: Tensor, like: Any) -> Tensor:
     return apply_op("Cast", tensor, DstT=dtype)
 
 
-def _counted(graph: Graph, global_step: Any, name: str) -> Operation:
+def _count_step(graph: Graph, global_step: Any, name: str) -> Operation:
     """Add 1 to the global step."""
     with graph.colocate_with(global_step.op):
         if is_resource_variable(global_step):

@@ -17,7 +17,7 @@ from aioexec.ops.state.variable_scope import get_variable, variable_scope
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
     """A slot with initial value `val`, named `<primary>/<name>`."""
-    return _created(primary, name, val, None, None, colocate_with_primary, shapes.is_fully_defined(val.dims))
+    return _create(primary, name, val, None, None, colocate_with_primary, shapes.is_fully_defined(val.dims))
 
 
 def create_slot_with_initializer(
@@ -25,7 +25,7 @@ def create_slot_with_initializer(
 ) -> Any:
     """A slot of this shape and dtype with this initializer."""
     dims = shapes.as_dims(shape)
-    return _created(
+    return _create(
         primary, name, initializer, dims, dtype, colocate_with_primary, shapes.is_fully_defined(dims)
     )
 
@@ -41,7 +41,7 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
     return create_slot(primary, zeros(shape, wanted), name, colocate_with_primary)
 
 
-def _created(
+def _create(
     primary: Any, name: str, initializer: Any, shape: Any, dtype: Any, colocate: bool, validate_shape: bool
 ) -> Any:
     """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets exactly that name.

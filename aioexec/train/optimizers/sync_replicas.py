@@ -108,7 +108,7 @@ class SyncReplicasOptimizer(Optimizer):
                 with graph.device(var.device):
                     mean = None
                     if gradient is not None:
-                        accumulator, give, mean = self._accumulated(gradient, var)
+                        accumulator, give, mean = self._accumulate(gradient, var)
                         given.append(give)
                         accumulators.append((accumulator, var.device))
                     taken.append((mean, var))
@@ -129,7 +129,7 @@ class SyncReplicasOptimizer(Optimizer):
                 name="sync_rep_local_step",
             )
 
-    def _accumulated(self, gradient: Any, var: Any) -> tuple[Any, Operation, Any]:
+    def _accumulate(self, gradient: Any, var: Any) -> tuple[Any, Operation, Any]:
         """The accumulator of a variable, the op that applies a gradient to it, and the mean of enough of them."""
         shared_name = f"{var.name}/grad_accum"
         count, step = self._replicas_to_aggregate, self._local_step

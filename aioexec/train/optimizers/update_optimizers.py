@@ -78,19 +78,19 @@ class UpdateOptimizer(Optimizer):
         }
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Any:
-        return self._applied(f"Apply{self._update}", var, {"grad": grad, "delta": grad})
+        return self._apply(f"Apply{self._update}", var, {"grad": grad, "delta": grad})
 
     def _resource_apply_dense(self, grad: Tensor, handle: ResourceVariable) -> Any:
-        return self._applied(f"ResourceApply{self._update}", handle, {"grad": grad, "delta": grad})
+        return self._apply(f"ResourceApply{self._update}", handle, {"grad": grad, "delta": grad})
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
         given = {"grad": grad.values, "indices": grad.indices}
-        return self._applied(f"SparseApply{self._update}", var, given)
+        return self._apply(f"SparseApply{self._update}", var, given)
 
     def _resource_apply_sparse(self, grad: Tensor, handle: ResourceVariable, indices: Tensor) -> Any:
-        return self._applied(f"ResourceSparseApply{self._update}", handle, {"grad": grad, "indices": indices})
+        return self._apply(f"ResourceSparseApply{self._update}", handle, {"grad": grad, "indices": indices})
 
-    def _applied(self, op_type: str, var: Any, given: Mapping[str, Any]) -> Any:
+    def _apply(self, op_type: str, var: Any, given: Mapping[str, Any]) -> Any:
         inputs = [self._input(arg.name, var, given) for arg in registry.lookup(op_type).definition.inputs]
         return apply_any_op(op_type, *inputs, use_locking=self._use_locking)
 
@@ -107,7 +107,7 @@ class UpdateOptimizer(Optimizer):
         return cast_to(self._tensors[name], var)
 
 
-def _checked(name: str, value: Any, positive: bool = False) -> Any:
+def _check(name: str, value: Any, positive: bool = False) -> Any:
     """Check that a number is not negative, or is positive; tensors are not checked."""
     if isinstance(value, int | float) and (value < 0 or (positive and value == 0)):
         raise GraphValueError(f"{name} must be {'positive' if positive else 'non-negative'}: {value}")
@@ -124,7 +124,7 @@ class AdagradOptimizer(UpdateOptimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        start = _checked("initial_accumulator_value", initial_accumulator_value, positive=True)
+        start = _check("initial_accumulator_value", initial_accumulator_value, positive=True)
         super().__init__(
             "Adagrad",
             {"accum": Slot("accumulator", start)},
@@ -147,7 +147,7 @@ class AdagradDAOptimizer(UpdateOptimizer):
         use_locking: bool = False,
         name: str = "AdagradDA",
     ) -> None:
-        start = _checked(
+        start = _check(
             "initial_gradient_squared_accumulator_value",
             initial_gradient_squared_accumulator_value,
             positive=True,
@@ -246,10 +246,10 @@ class FtrlOptimizer(UpdateOptimizer):
             )
         shrinkage = l2_shrinkage_regularization_strength
         shrinks = not isinstance(shrinkage, int | float) or bool(
-            _checked("l2_shrinkage_regularization_strength", shrinkage)
+            _check("l2_shrinkage_regularization_strength", shrinkage)
         )
-        l1 = _checked("l1_regularization_strength", l1_regularization_strength)
-        l2 = _checked("l2_regularization_strength", l2_regularization_strength)
+        l1 = _check("l1_regularization_strength", l1_regularization_strength)
+        l2 = _check("l2_regularization_strength", l2_regularization_strength)
         hyper = {
             "lr": ("learning_rate", learning_rate),
             "l1": ("l1_regularization_strength", l1),
@@ -258,7 +258,7 @@ class FtrlOptimizer(UpdateOptimizer):
         }
         if shrinks:
             hyper["l2_shrinkage"] = ("l2_shrinkage_regularization_strength", shrinkage)
-        start = _checked("initial_accumulator_value", initial_accumulator_value)
+        start = _check("initial_accumulator_value", initial_accumulator_value)
         slots = {"accum": Slot("accum", start, accum_name), "linear": Slot("linear", op_name=linear_name)}
         super().__init__("FtrlV2" if shrinks else "Ftrl", slots, hyper, use_locking, name)
         self._beta = beta or 0.0
@@ -302,7 +302,7 @@ class ProximalAdagradOptimizer(UpdateOptimizer):
         use_locking: bool = False,
         name: str = "ProximalAdagrad",
     ) -> None:
-        start = _checked("initial_accumulator_value", initial_accumulator_value, positive=True)
+        start = _check("initial_accumulator_value", initial_accumulator_value, positive=True)
         hyper = {
             "lr": ("learning_rate", learning_rate),
             "l1": ("l1_regularization_strength", l1_regularization_strength),

@@ -189,7 +189,7 @@ class _Evaluation:
             many: Any = 1
             if any(isinstance(hook, _MultiStepStopAfterNEvalsHook) for hook in self._hooks):
                 many = cast(get_or_create_steps_per_run_variable(), eval_step.dtype.base_dtype)
-            self._eval_ops = _joined(eval_ops, assign_add(eval_step, many, use_locking=True))
+            self._eval_ops = _join(eval_ops, assign_add(eval_step, many, use_locking=True))
             completed = _read_after(self._eval_ops, eval_step)
             for hook in self._hooks:
                 if isinstance(hook, StopAfterNEvalsHook | _MultiStepStopAfterNEvalsHook):
@@ -214,7 +214,7 @@ class _Evaluation:
         return self._final.final_ops_values
 
 
-def _joined(eval_ops: Any, update: Any) -> Mapping[str, Any] | Sequence[Any]:
+def _join(eval_ops: Any, update: Any) -> Mapping[str, Any] | Sequence[Any]:
     """`eval_ops` and the node that counts the evaluation."""
     if isinstance(eval_ops, Mapping):
         return {**eval_ops, "update_eval_step": update}

@@ -211,7 +211,7 @@ class _MonitoredSession:
                 for hook in self._hooks:
                     await call_function(hook.begin)
             if self._should_recover:
-                self._sess = _RecoverableSession(self._coordinated_creator, self._recovering)
+                self._sess = _RecoverableSession(self._coordinated_creator, self._on_session_lost)
                 await self._sess.open()
             else:
                 self._sess = await self._coordinated_creator.create_session()
@@ -261,7 +261,7 @@ class _MonitoredSession:
                 with _FirstError(coord, error):
                     await call_function(hook.on_error, self._tf_sess(), error)
 
-    async def _recovering(self, error: BaseException, losses: int) -> None:
+    async def _on_session_lost(self, error: BaseException, losses: int) -> None:
         """Log that a session was lost and is recreated, and notify the hooks."""
         logger.warning(
             "A session was lost, which may be due to a preemption in a connected worker or parameter server. "

@@ -106,7 +106,7 @@ class SessionManager:
             max_wait_secs,
             config,
         )
-        async with _closed_on_error(sess):
+        async with _close_on_error(sess):
             if not is_restored:
                 await self._initialize(sess, init_op, init_feed_dict, init_fn)
             await self._make_ready(sess, f"Init op: {_name_of(init_op)}, init fn: {init_fn}")
@@ -136,7 +136,7 @@ class SessionManager:
             max_wait_secs,
             config,
         )
-        async with _closed_on_error(sess):
+        async with _close_on_error(sess):
             missing = await self._try_run_local_init_op(sess)
             if not is_restored:
                 return sess, False
@@ -162,7 +162,7 @@ class SessionManager:
         deadline = loop.time() + seconds
         while True:
             sess = Session(master, graph=self._graph, config=config)
-            async with _closed_on_error(sess):
+            async with _close_on_error(sess):
                 missing = await self._try_run_local_init_op(sess)
                 if missing is None:
                     missing = await self._model_ready(sess)
@@ -194,7 +194,7 @@ class SessionManager:
         sess = Session(master, graph=self._graph, config=config)
         if saver is None:
             return sess, False
-        async with _closed_on_error(sess):
+        async with _close_on_error(sess):
             if checkpoint_filename_with_path:
                 await settle(saver.restore(sess, checkpoint_filename_with_path))
                 return sess, True
@@ -295,7 +295,7 @@ def _name_of(op: Any) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
+async def _close_on_error(sess: Session) -> AsyncIterator[None]:
     """Close a session if the block, which makes it ready, fails or is cancelled."""
     try:
         yield

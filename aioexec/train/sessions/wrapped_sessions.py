@@ -210,7 +210,7 @@ class _RecoverableSession(_WrappedSession):
 
     async def open(self) -> None:
         """Create the first session."""
-        await self._ready()
+        await self._get_session()
 
     def should_stop(self) -> bool:
         """Whether this session must not be used any more; false after a preemption, from which the next run recovers."""
@@ -229,7 +229,7 @@ class _RecoverableSession(_WrappedSession):
         while True:
             sess = self._sess
             if sess is None or self._lost is not None:
-                sess = await self._ready()
+                sess = await self._get_session()
             try:
                 values = await sess.run(*args, **kwargs)
             except RETRIED_ERRORS as error:
@@ -240,7 +240,7 @@ class _RecoverableSession(_WrappedSession):
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
         while True:
-            sess = await self._ready()
+            sess = await self._get_session()
             try:
                 value = await sess.run_step_fn(step_fn)
             except RETRIED_ERRORS as error:
@@ -272,7 +272,7 @@ class _RecoverableSession(_WrappedSession):
         elif not is_lost:
             self._lost = error
 
-    async def _ready(self) -> _WrappedSession:
+    async def _get_session(self) -> _WrappedSession:
         """The inner session, recreated if it was lost."""
         if self._creation is not None and self._creator is asyncio.current_task():
             raise TrainingStateError(
@@ -300,7 +300,7 @@ class _RecoverableSession(_WrappedSession):
         while True:
             if self._lost is not None:
                 await super().close()
-                await self._recovering(self._lost)
+                await self._wait_before_recovery(self._lost)
             try:
                 sess = await self._sess_creator.create_session()
             except PREEMPTION_ERRORS as error:
@@ -312,7 +312,7 @@ class _RecoverableSession(_WrappedSession):
             self._sess, self._lost = sess, None
             return
 
-    async def _recovering(self, error: BaseException) -> None:
+    async def _wait_before_recovery(self, error: BaseException) -> None:
         """Report a recovery, and wait before it.
 
         Raises:
