@@ -50,7 +50,7 @@ LEVELS = [
             ("binding, and the kernel", "program.walker.start_inline(frame.words, *inputs, *outputs)"),
             ("the clock is read, twice", "perf_counter_ns(); perf_counter_ns()"),
             ("the tick's budget is charged", "budget.charge(1, 2)"),
-            ("the program's cost is noted", "program.measured(1000)"),
+            ("the program's cost is noted", "program.record_duration(1000)"),
         ],
     ),
 ]

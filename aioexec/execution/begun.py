@@ -79,7 +79,7 @@ class Begun:
         try:
             if self._step.error is not None:
                 raise self._step.error
-            return self._fetched.taken()
+            return self._fetched.take()
         finally:
             self._step.close()
 
@@ -92,6 +92,6 @@ class Begun:
         """
         try:
             await wait_finished(self._runs, self._timer, self._step)
-            return await self._fetched.results(self._step)
+            return await self._fetched.collect(self._step)
         finally:
             self._step.close()

@@ -99,7 +99,7 @@ class TickBudget:
         self._line.append(partial(_make, contextvars.copy_context(), call))
         self._begin_soon()
 
-    async def turn(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait until this tick has budget left."""
         line = self._line
         if self.spent <= TICK_NS:

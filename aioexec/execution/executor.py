@@ -12,7 +12,7 @@ from aioexec.execution.begun import Begun, NowaitResult
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.fast_path import FastPath, is_eligible
-from aioexec.execution.feed_safety import having_own_indices, index_feeds, with_own_indices
+from aioexec.execution.feed_safety import copy_index_feeds, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
@@ -93,7 +93,7 @@ class Executor:
                 return done
             begun = self._begin(done.values, DEFAULT, given, done.ran)
         else:
-            begun = self._begin(self._bound(inputs), DEFAULT, given)
+            begun = self._begin(self._bind_feeds(inputs), DEFAULT, given)
         outputs = begun.results_nowait()
         return begun if outputs is None else outputs
 
@@ -117,28 +117,26 @@ class Executor:
             OpError: of the node that failed first.
         """
         if self.engine.budget.spent > TICK_NS:
-            await self.engine.budget.turn()
+            await self.engine.budget.wait_for_turn()
         given = feeds
         if self._index_feeds:
-            feeds = await having_own_indices(
-                feeds, self._index_feeds, settings.workers or self.engine.workers
-            )
+            feeds = await copy_index_feeds(feeds, self._index_feeds, settings.workers or self.engine.workers)
         if self._whole is None or settings.deadline is not None or settings.collector is not None:
-            return await self._begin(self._bound(feeds), settings, given).finish()
+            return await self._begin(self._bind_feeds(feeds), settings, given).finish()
         # A waiting step without a scheduler takes half the memory.
         self.step_count += 1
         step = Step(self.engine, settings)
-        values, fresh = self._bound(feeds), set[int]()
+        values, fresh = self._bind_feeds(feeds), set[int]()
         fetched = Fetched(self.plan.client, values, fresh, given)
         try:
             rest = self._whole.begin(values, fresh, step)
             if rest is not None:
                 await rest
-            return await fetched.results(step)
+            return await fetched.collect(step)
         finally:
             step.close()
 
-    def _bound(self, feeds: Sequence[Any]) -> list[Any]:
+    def _bind_feeds(self, feeds: Sequence[Any]) -> list[Any]:
         """The values of the client's partition when a step begins."""
         partition = self.plan.client
         values = list(partition.values)
@@ -155,7 +153,7 @@ class Executor:
 
     def begin_nowait(self, settings: StepSettings) -> Begun:
         """Begin a step without feeds."""
-        return self._begin(self._bound(()), settings, ())
+        return self._begin(self._bind_feeds(()), settings, ())
 
     def _begin(self, values: list[Any], settings: StepSettings, feeds: Sequence[Any], ran: int = 0) -> Begun:
         """Begin a step with the values of the client's partition; `ran` items of it have run, `feeds` are the caller's."""
@@ -180,10 +178,10 @@ class Executor:
             settings = StepSettings(settings.deadline, settings.workers, settings.collector, shared)
         return Step(self.engine, settings)
 
-    async def built(self) -> None:
+    async def wait_until_built(self) -> None:
         """Wait until no program is being made."""
         for runner in self.runners:
-            await runner.cache.built()
+            await runner.cache.wait_until_built()
 
 
 class InTurn:
@@ -202,7 +200,7 @@ class InTurn:
             OpError: of the node that failed first.
         """
         executor = self._executor
-        await executor.engine.budget.turn()
+        await executor.engine.budget.wait_for_turn()
         begun = executor.run_nowait(self._feeds)
         if begun is None:
             return await executor.step(self._feeds)

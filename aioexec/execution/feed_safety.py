@@ -33,18 +33,18 @@ def with_own_indices(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any
     """Feeds with copies at these positions; None: the copies would take too long for the event loop."""
     if any(isinstance(feeds[k], np.ndarray) and feeds[k].nbytes > HEAVY_BYTES for k in positions):
         return None
-    return _copied(feeds, positions)
+    return _copy(feeds, positions)
 
 
-async def having_own_indices(feeds: Sequence[Any], positions: Sequence[int], workers: Workers) -> list[Any]:
+async def copy_index_feeds(feeds: Sequence[Any], positions: Sequence[int], workers: Workers) -> list[Any]:
     """Feeds with copies at these positions; large ones are copied on a worker."""
     found = with_own_indices(feeds, positions)
     if found is None:
-        found = await workers.submit(partial(_copied, feeds, positions)).result()
+        found = await workers.submit(partial(_copy, feeds, positions)).result()
     return found
 
 
-def _copied(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+def _copy(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any]:
     own = list(feeds)
     for k in positions:
         try:
@@ -54,7 +54,7 @@ def _copied(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any]:
     return own
 
 
-def kept_in_place(feeds: Iterable[Any]) -> list[weakref.ref[Array]]:
+def prevent_resizing(feeds: Iterable[Any]) -> list[weakref.ref[Array]]:
     """Weak references that prevent the memory of feeds from being resized as long as the references exist."""
     arrays = [feed for feed in feeds if isinstance(feed, np.ndarray)]
     return [

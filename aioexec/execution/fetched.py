@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution.feed_safety import kept_in_place
+from aioexec.execution.feed_safety import prevent_resizing
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
 from aioexec.planning.plan import Partition
@@ -33,7 +33,7 @@ class Fetched:
         self._values = values
         self._fresh = fresh
         self._feeds = feeds
-        self._held = kept_in_place(feeds)
+        self._held = prevent_resizing(feeds)
 
     def are_large(self) -> bool:
         """Whether copying them would block the event loop."""
@@ -42,19 +42,19 @@ class Fetched:
                 return True
         return False
 
-    async def results(self, step: Step) -> list[Any]:
-        """The values as `taken` gives them; large ones are copied on a worker.
+    async def collect(self, step: Step) -> list[Any]:
+        """The values as `take` gives them; large ones are copied on a worker.
 
         Raises:
             InvalidArgumentError: a fetch is dead.
         """
         large: list[int] = []
-        results = self.taken(large)
+        results = self.take(large)
         if large:
             await step.workers.submit(partial(_copy_in_place, results, large)).result()
         return results
 
-    def taken(self, large: list[int] | None = None) -> list[Any]:
+    def take(self, large: list[int] | None = None) -> list[Any]:
         """The arrays for the caller: a value without another reference is returned as it is, once; all others are copied.
 
         Args:
@@ -79,7 +79,7 @@ class Fetched:
                 held = held.read() if isinstance(held, Variable) else held
                 large.append(position)
             else:
-                held = copied(held)
+                held = copy_value(held)
             results.append(held)
         return results
 
@@ -101,7 +101,7 @@ def is_handle(partition: Partition, position: int, held: Any) -> bool:
     return isinstance(held, Variable) and position not in partition.fetch_references
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     if isinstance(value, Variable):
         value = value.require()
     if not isinstance(value, np.ndarray):
@@ -114,4 +114,4 @@ def copied(value: Any) -> Any:
 
 def _copy_in_place(results: list[Any], positions: Sequence[int]) -> None:
     for position in positions:
-        results[position] = copied(results[position])
+        results[position] = copy_value(results[position])

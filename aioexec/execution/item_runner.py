@@ -77,7 +77,7 @@ class ItemRunner:
                         values[value] = outputs[place]
                     fresh.update(self.item.outputs)
                     return None
-            bound, objects = _bound(program, values), _objects(program, values)
+            bound, objects = _collect_inputs(program, values), _objects(program, values)
             run = run_now(program, bound, objects, self.engine.budget, step.workers, step.collector)
         except GuardError:
             return self._reference.begin(values, step)
@@ -88,7 +88,7 @@ class ItemRunner:
         if run.state is DONE:
             self._take(run, values, fresh)
             return None
-        rest = asyncio.ensure_future(self._finished(run, values, fresh))
+        rest = asyncio.ensure_future(self._finish(run, values, fresh))
         rest.add_done_callback(run.close)  # a task that is cancelled before it starts runs none of its code
         return rest
 
@@ -134,8 +134,8 @@ class ItemRunner:
         """
         budget = self.engine.budget
         if budget.spent > TICK_NS:
-            await budget.turn()  # many may have waited for one program
-        bound, objects = _bound(program, values), _objects(program, values)
+            await budget.wait_for_turn()  # many may have waited for one program
+        bound, objects = _collect_inputs(program, values), _objects(program, values)
         try:
             run = run_now(program, bound, objects, budget, step.workers, step.collector)
             if run is None:
@@ -145,9 +145,9 @@ class ItemRunner:
             return
         except MemoryError as error:
             raise no_memory(program) from error
-        await self._finished(run, values, fresh)
+        await self._finish(run, values, fresh)
 
-    async def _finished(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
+    async def _finish(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
         if run.state is not DONE:
             try:
                 await run.finish()
@@ -221,11 +221,11 @@ class ItemRunner:
         self.engine.budget.charge(began, ended)
         if outcome != Outcome.DONE:
             return None
-        program.measured(ended - began)
+        program.record_duration(ended - began)
         return outputs
 
 
-def _bound(program: Program, values: Values) -> list[Array]:
+def _collect_inputs(program: Program, values: Values) -> list[Array]:
     """The inputs that are bound to slots."""
     return [values[value] for value in program.variant.inputs]
 

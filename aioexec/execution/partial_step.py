@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.execution.fetched import copied, is_handle, no_value
+from aioexec.execution.fetched import copy_value, is_handle, no_value
 from aioexec.execution.partition_group import Run, fail_at, start, wait_all_ended
 from aioexec.execution.partition_run import PartitionExecutor
 from aioexec.execution.propagator import DEAD
@@ -92,7 +92,7 @@ class PartialStep:
         for position in positions:
             held = values[partition.fetches[position]]
             if type(held) is not np.ndarray or position in partition.fed_fetches:
-                return self._taken(positions) if all(map(self._has, positions)) else None
+                return self._take(positions) if all(map(self._has, positions)) else None
             results.append(held.copy())
         return results
 
@@ -105,9 +105,9 @@ class PartialStep:
         for position in positions:
             while not self._has(position):
                 await self._wait()
-        return self._taken(positions)
+        return self._take(positions)
 
-    def _taken(self, positions: Sequence[int]) -> list[Any]:
+    def _take(self, positions: Sequence[int]) -> list[Any]:
         results = []
         partition = self._client.partition
         for position in positions:
@@ -120,7 +120,7 @@ class PartialStep:
             elif type(held) is np.ndarray:
                 held = held.copy()
             elif not is_handle(partition, position, held):
-                held = copied(held)
+                held = copy_value(held)
             results.append(held)
         return results
 
@@ -178,7 +178,7 @@ class PartialStep:
         Raises:
             OpError: the step failed.
         """
-        cancelled = await self._quiet()
+        cancelled = await self._wait_until_quiet()
         if cancelled is not None:
             raise cancelled
         if self._step.error is not None:
@@ -188,11 +188,11 @@ class PartialStep:
         """End the step with an error and wait until nothing of it runs."""
         if not self.is_over:
             self._step.fail(error)
-        cancelled = await self._quiet()
+        cancelled = await self._wait_until_quiet()
         if cancelled is not None:
             raise cancelled
 
-    async def _quiet(self) -> asyncio.CancelledError | None:
+    async def _wait_until_quiet(self) -> asyncio.CancelledError | None:
         cancelled = await wait_all_ended(self._all_runs)
         self._close()
         return cancelled

@@ -260,7 +260,7 @@ class PartitionRun(Run):
         try:
             result = future.result()
         except BaseException as error:
-            step.fail(self._located(activation, error))
+            step.fail(self._locate(activation, error))
         else:
             if step.error is None:
                 try:
@@ -271,7 +271,7 @@ class PartitionRun(Run):
                     step.fail(error)
         self._advance()
 
-    def _located(self, activation: Activation, error: BaseException) -> BaseException:
+    def _locate(self, activation: Activation, error: BaseException) -> BaseException:
         item = activation.item
         if isinstance(error, asyncio.CancelledError):  # the kernel's own, unless the step has been cancelled
             error = CancelledError(f"{item.node.name!r} was cancelled")
@@ -346,12 +346,16 @@ class PartitionRun(Run):
         except Exception as error:
             raise locate(error, instruction, self.partition.device) from error
         if hasattr(result, "__await__"):
-            return result if self.step.collector is None else self._timed(instruction, values, result, began)
+            return (
+                result
+                if self.step.collector is None
+                else self._record_when_done(instruction, values, result, began)
+            )
         self._store(instruction, values, result)
         self._record(instruction, values, began)
         return None
 
-    def _timed(
+    def _record_when_done(
         self, instruction: Instruction, values: Values, result: Awaitable[Any], began: int
     ) -> asyncio.Future[Any]:
         future = asyncio.ensure_future(

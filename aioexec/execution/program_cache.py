@@ -132,7 +132,7 @@ class ProgramCache:
             self.unfit.clear()
         self.unfit[key] = reason
 
-    async def built(self) -> None:
+    async def wait_until_built(self) -> None:
         """Wait until no program is being built."""
         for finished in list(self._building.values()):
             await finished.wait()

@@ -19,7 +19,7 @@ from aioexec.errors import OpError
 from aioexec.execution.budget import CHECK_NS, TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.programs.leases import lease, release, take
-from aioexec.execution.programs.structures import StructureRun, dereferenced, inputs_of, store
+from aioexec.execution.programs.structures import StructureRun, dereference, inputs_of, store
 from aioexec.execution.programs.trace import note_node
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
@@ -70,11 +70,11 @@ class ReferenceTier:
         if position == len(self.item.instructions):
             return None
         if not writes:
-            return self._rest(values, step, position, begun)
+            return self._run_from(values, step, position, begun)
         take(
             writes
         )  # now, since other steps may write before the rest begins; a task may also be cancelled before it begins
-        rest = asyncio.ensure_future(self._rest(values, step, position, begun))
+        rest = asyncio.ensure_future(self._run_from(values, step, position, begun))
         rest.add_done_callback(lambda done: release(writes))
         return rest
 
@@ -87,11 +87,11 @@ class ReferenceTier:
         writes = self.item.writes
         await lease(writes)
         try:
-            await self._rest(values, step, 0)
+            await self._run_from(values, step, 0)
         finally:
             release(writes)
 
-    async def _rest(
+    async def _run_from(
         self, values: Values, step: Step, position: int, begun: StructureRun | None = None
     ) -> None:
         """Run the nodes from `position` on, under the item's leases; first continue `begun`, a structure."""
@@ -108,7 +108,7 @@ class ReferenceTier:
                 await self._step_on_worker(values, instruction, step)
                 position += 1
             elif self.engine.budget.spent > TICK_NS:
-                await self.engine.budget.turn()
+                await self.engine.budget.wait_for_turn()
             else:
                 position, begun = self._slice(values, position, step)
 
@@ -159,7 +159,7 @@ class ReferenceTier:
 
     async def _finish_on_worker(self, values: Values, run: StructureRun, step: Step) -> None:
         """Continue a loop or conditional until it ends or the step is cancelled."""
-        with _pinned(run.resources()):
+        with _pin(run.resources()):
             await step.workers.submit(run.advance).result(run.cancel)
         _take(run, values)
 
@@ -174,7 +174,7 @@ class ReferenceTier:
             if step.collector is not None:
                 self._record(step.collector, values, instruction, scheduled, started, perf_counter_ns())
 
-        with _pinned(values[value] for value in instruction.inputs):
+        with _pin(values[value] for value in instruction.inputs):
             await step.workers.submit(run).result()
 
     def _record(
@@ -193,7 +193,7 @@ class ReferenceTier:
         """Run one node by its reference kernel."""
         try:
             if instruction.dereferences:
-                inputs = dereferenced(instruction, inputs)
+                inputs = dereference(instruction, inputs)
             store(values, instruction, instruction.compute(*inputs))
         except Exception as error:
             raise locate(error, instruction, self.item.device) from error
@@ -216,7 +216,7 @@ def _take(run: StructureRun, values: Values) -> None:
 
 
 @contextlib.contextmanager
-def _pinned(values: Iterable[Any]) -> Iterator[None]:
+def _pin(values: Iterable[Any]) -> Iterator[None]:
     """Pin the variables among some values, so that their contents are not written over."""
     held = [value for value in values if isinstance(value, Variable)]
     for variable in held:

@@ -159,7 +159,7 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """The tasks to which values were pushed."""
         return () if self._exchange is None else self._exchange.notified
 
-    def cut_off(self, task: str, error: OpError) -> None:
+    def on_task_cut_off(self, task: str, error: OpError) -> None:
         """Abort if values were pushed to a task to which nothing can be sent any more: they may be lost."""
         if task in self.notified:
             self.start_abort(error)

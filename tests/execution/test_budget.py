@@ -43,7 +43,7 @@ async def test_who_comes_late_waits_for_the_next_tick():
     asyncio.get_running_loop().call_soon(order.append, "tick")
     budget.charge(0, TICK_NS + 1)
 
-    await budget.turn()
+    await budget.wait_for_turn()
     order.append("turn")
 
     assert order == ["tick", "turn"]
@@ -62,7 +62,7 @@ async def test_what_arrives_after_a_tick_has_begun_does_not_overtake_who_waits()
             loop.call_soon(arrive)
 
     loop.call_soon(budget.charge, 0, TICK_NS + 1)
-    waiting = asyncio.ensure_future(budget.turn())
+    waiting = asyncio.ensure_future(budget.wait_for_turn())
     loop.call_soon(arrive)
     await waiting
 
@@ -75,7 +75,7 @@ async def test_who_comes_early_does_not_wait():
     asyncio.get_running_loop().call_soon(ticks.append, 1)
     budget.charge(0, TICK_NS)
 
-    await budget.turn()
+    await budget.wait_for_turn()
 
     assert ticks == []
 
@@ -95,7 +95,7 @@ async def test_those_who_wait_share_the_next_ticks():
 
     async def run() -> None:
         nonlocal clock
-        await budget.turn()
+        await budget.wait_for_turn()
         budget.charge(clock, clock + TICK_NS // 2)
         clock += TICK_NS // 2
         begun.append(tick)
@@ -122,7 +122,7 @@ async def test_as_many_are_woken_as_had_room_in_the_tick_before(monkeypatch):
 
     async def run() -> None:
         nonlocal clock
-        await budget.turn()
+        await budget.wait_for_turn()
         budget.charge(clock, clock + TICK_NS // 2)
         clock += TICK_NS // 2
 
@@ -143,7 +143,7 @@ async def test_those_who_wait_come_in_the_order_they_came():
         clock += TICK_NS + 1
 
     async def run(number: int) -> None:
-        await budget.turn()
+        await budget.wait_for_turn()
         spend_tick()
         begun.append(number)
 
@@ -201,7 +201,7 @@ async def test_a_call_that_fails_does_not_keep_those_behind_it_waiting():
         raise error
 
     budget.call_in_turn(fail)
-    await budget.turn()
+    await budget.wait_for_turn()
 
     assert reported == [error]
 
@@ -216,7 +216,7 @@ async def test_a_waiter_that_is_cancelled_delays_no_other():
         asyncio.get_running_loop().call_soon(task.cancel)  # before the next tick begins
         budget.charge(0, TICK_NS + 1)
         budget.call_in_turn(lambda: order.append("before"))
-        await budget.turn()
+        await budget.wait_for_turn()
 
     waiting = asyncio.create_task(wait_in_vain())
     await asyncio.sleep(0)

@@ -225,7 +225,7 @@ async def test_a_region_that_is_cancelled_before_it_begins_runs_nothing(run_of_b
     run, workers = run_of_branches
     run.cancel()
 
-    outcome = await workers.submit(lambda: run.released(None, workers)).result()
+    outcome = await workers.submit(lambda: run.walk_released(None, workers)).result()
 
     assert outcome == Outcome.CANCELLED
 
@@ -240,7 +240,7 @@ async def test_a_cancelled_region_knows_which_rows_have_run(run_of_branches, mon
         return execute(self, until)
 
     monkeypatch.setattr(RegionRun, "execute", cancelled_at_once)
-    outcome = await workers.submit(lambda: run.released(None, workers)).result()
+    outcome = await workers.submit(lambda: run.walk_released(None, workers)).result()
 
     assert outcome == Outcome.CANCELLED
     assert run.region is not None
@@ -311,7 +311,7 @@ async def test_a_traced_run_shows_the_rows_of_all_lanes(run_of_branches):
     watched = Walk(run.program, run.arrays[:1], in_place=False, traced=True)
     collector = StepStatsCollector()
 
-    assert await workers.submit(lambda: watched.released(None, workers)).result() == Outcome.DONE
+    assert await workers.submit(lambda: watched.walk_released(None, workers)).result() == Outcome.DONE
     watched.give_back(True, collector)
 
     (device,) = collector.step_stats().dev_stats
@@ -336,7 +336,8 @@ async def test_a_row_shared_by_workers_is_one_record(parallel):
         (program,) = programs(session)
         run = Walk(program, [array], in_place=False, traced=True)
         assert (
-            await program.workers.submit(lambda: run.released(None, program.workers)).result() == Outcome.DONE
+            await program.workers.submit(lambda: run.walk_released(None, program.workers)).result()
+            == Outcome.DONE
         )
         run.give_back(done=True)
 

@@ -295,7 +295,7 @@ async def test_in_the_background_no_run_waits_for_the_compiler():
         assert programs(session) == []
 
         builder.set()
-        await executor.built()
+        await executor.wait_until_built()
 
         assert len(programs(session)) == 3
         for n in range(1, 4):
@@ -320,10 +320,10 @@ async def test_in_the_background_only_what_is_seen_twice_is_built():
     async with session_on(g, "background") as session:
         for n in range(1, 6):
             await session.run(y, {x: np.ones(n, np.float32)})
-        await executors(session)[0].built()
+        await executors(session)[0].wait_until_built()
         assert programs(session) == []
         await session.run(y, {x: np.ones(3, np.float32)})
-        await executors(session)[0].built()
+        await executors(session)[0].wait_until_built()
         assert [program.variant.outputs[0][1].shape for program in programs(session)] == [(3,)]
 
 
@@ -405,16 +405,16 @@ async def test_a_program_goes_to_workers_when_it_is_slow_and_comes_back_when_it_
         (program,) = programs(session)
         assert program.inline
 
-        program.measured(10 * INLINE_LIMIT_NS)
+        program.record_duration(10 * INLINE_LIMIT_NS)
         assert program.inline  # one slow run does not move it
         for _ in range(100):
-            program.measured(10 * INLINE_LIMIT_NS)
+            program.record_duration(10 * INLINE_LIMIT_NS)
         assert not program.inline
-        program.measured(INLINE_LIMIT_NS // 2)
+        program.record_duration(INLINE_LIMIT_NS // 2)
         assert program.inline
         for _ in range(1000):  # the machine may be busy with other work
-            program.measured(2 * INLINE_LIMIT_NS)
-            program.measured(INLINE_LIMIT_NS)
+            program.record_duration(2 * INLINE_LIMIT_NS)
+            program.record_duration(INLINE_LIMIT_NS)
         assert program.inline
 
 

@@ -91,7 +91,7 @@ async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
         def helped(*arguments):
             raise AssertionError("it does")
 
-        monkeypatch.setattr(Walk, "helped", helped)
+        monkeypatch.setattr(Walk, "walk_inline", helped)
         if reason == "long":
             monkeypatch.setattr(program_run, "_LONGEST_NS", 0)
         if reason == "wanted":
@@ -124,7 +124,7 @@ async def test_short_runs_are_done_on_the_loop_however_many_there_are(array, mon
 async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch, what: str):
     """The run itself, or all else between two slices."""
     slices = []
-    helped = Walk.helped
+    helped = Walk.walk_inline
 
     def counted(self, outcome, until):
         monkeypatch.setattr(program_run, what, -1)  # from here on it takes too long
@@ -133,7 +133,7 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
 
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        monkeypatch.setattr(Walk, "helped", counted)
+        monkeypatch.setattr(Walk, "walk_inline", counted)
         async with busy(workers_of(session)) as gate:
             running = asyncio.create_task(session.run(y, {x: array}))
             while not slices:
@@ -200,7 +200,7 @@ async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
 
 
-@pytest.mark.parametrize("longest", [1 << 62, -1], ids=["helped", "for workers"])
+@pytest.mark.parametrize("longest", [1 << 62, -1], ids=["walk_inline", "for workers"])
 async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatch, longest: int):
     monkeypatch.setattr(program_run, "_LONGEST_NS", longest)
 
@@ -281,7 +281,7 @@ async def test_a_longer_run_without_helpers_is_for_a_worker(monkeypatch):
 
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
         monkeypatch.setattr(program_run, "_LONGEST_ALONE_NS", 0)
-        monkeypatch.setattr(Walk, "helped", helped)
+        monkeypatch.setattr(Walk, "walk_inline", helped)
         result = await session.run(y, {x: array})
 
     np.testing.assert_array_equal(result, expected)
@@ -289,14 +289,14 @@ async def test_a_longer_run_without_helpers_is_for_a_worker(monkeypatch):
 
 async def test_cancelled_between_two_rows_it_leaves_a_program_that_can_be_run_again(monkeypatch):
     begun = asyncio.Event()
-    helped = Walk.helped
+    helped = Walk.walk_inline
 
     def walked(self, outcome, until):
         begun.set()
         return helped(self, outcome, until)
 
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
-        monkeypatch.setattr(Walk, "helped", walked)
+        monkeypatch.setattr(Walk, "walk_inline", walked)
         running = asyncio.create_task(session.run(y, {x: array}))
         await begun.wait()
         running.cancel()
@@ -335,7 +335,7 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
         return x, v.assign_add(ax.add_n(ends)), v.read_value()
 
     begun = asyncio.Event()
-    helped = Walk.helped
+    helped = Walk.walk_inline
 
     def walked(self, outcome, until):
         begun.set()
@@ -344,7 +344,7 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
     array = np.eye(64, dtype=np.float32)
     async with session_of(build) as (session, (x, step, value)):
         await session.run(step.op, {x: array})
-        monkeypatch.setattr(Walk, "helped", walked)
+        monkeypatch.setattr(Walk, "walk_inline", walked)
         async with busy(workers_of(session)) as gate:
             running = asyncio.create_task(session.run(step.op, {x: array}))
             await begun.wait()
@@ -395,7 +395,7 @@ async def test_those_who_waited_for_one_program_take_turns(array, monkeypatch):
         self._charged += 1
 
     at = []
-    helped = Walk.helped
+    helped = Walk.walk_inline
 
     def noted(self, outcome, until):
         at.append(len(turns))
@@ -404,7 +404,7 @@ async def test_those_who_waited_for_one_program_take_turns(array, monkeypatch):
     for bound in ("_SLICE_NS", "_WHOLE_NS", "_SHORT_NS"):
         monkeypatch.setattr(program_run, bound, 1 << 62)
     monkeypatch.setattr(TickBudget, "charge", charge)
-    monkeypatch.setattr(Walk, "helped", noted)
+    monkeypatch.setattr(Walk, "walk_inline", noted)
     async with session_of(branches) as (session, (x, y)), counted_turns() as turns:
         results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(20)))
 

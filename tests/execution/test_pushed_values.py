@@ -309,9 +309,9 @@ async def test_only_a_step_that_has_told_a_task_something_ends_with_it(
     exchange.followers |= {THERE}
     rendezvous.send(key(HERE, THERE), 1)
 
-    rendezvous.cut_off(ELSEWHERE, GONE)
+    rendezvous.on_task_cut_off(ELSEWHERE, GONE)
     assert (rendezvous.error, set(rendezvous.notified)) == (None, {THERE})
-    rendezvous.cut_off(THERE, GONE)
+    rendezvous.on_task_cut_off(THERE, GONE)
 
     for use in (rendezvous.recv, rendezvous.try_recv):
         with pytest.raises(UnavailableError, match="the connection was lost"):
@@ -375,7 +375,7 @@ class TwoSides:
         self.follows.sources.discard(THERE)
         self.pushes.followers.discard(HERE)
         self.receiver.on_task_lost(THERE, GONE)
-        self.sender.cut_off(HERE, GONE)
+        self.sender.on_task_cut_off(HERE, GONE)
         for call in list(self.receiver._calls):
             call.set_exception(GONE)
 

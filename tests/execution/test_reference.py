@@ -171,7 +171,7 @@ async def test_a_variable_read_on_a_worker_keeps_its_value_while_others_write(op
         await session.run(init, {"x:0": np.zeros(100_000, np.float32)})
         for _ in range(2):
             await session.run(add)
-        await executors(session)[1].built()
+        await executors(session)[1].wait_until_built()
         looking = asyncio.create_task(session.run(looked))
         await entered.wait()
         for _ in range(3):

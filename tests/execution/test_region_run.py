@@ -213,11 +213,11 @@ def test_a_cancelled_run_is_not_over_before_its_helpers_have_left(run_of_branche
 
     run.cancel()
     if goes_on == "in a worker":
-        outcome = run.released(Outcome.PAUSED, cast(Workers, spinners))
+        outcome = run.walk_released(Outcome.PAUSED, cast(Workers, spinners))
     else:
-        assert run.helped(Outcome.PAUSED, 0) == Outcome.PAUSED
+        assert run.walk_inline(Outcome.PAUSED, 0) == Outcome.PAUSED
         assert region.is_stopped, "so it goes on in a worker"
-        outcome = run.released(Outcome.PAUSED, cast(Workers, spinners))
+        outcome = run.walk_released(Outcome.PAUSED, cast(Workers, spinners))
 
     assert outcome == Outcome.CANCELLED
     assert spinners.places == [FREE]

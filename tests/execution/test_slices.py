@@ -51,11 +51,11 @@ async def test_a_run_is_paused_only_while_jobs_wait():
         def begin() -> int:
             loop.call_soon_threadsafe(submit)
             assert submitted.wait(30)
-            return run.released(None, workers)
+            return run.walk_released(None, workers)
 
         paused = await workers.submit(begin).result()
         reached = int(run.frame.words[PC])
-        done = await workers.submit(lambda: run.released(paused, workers)).result()
+        done = await workers.submit(lambda: run.walk_released(paused, workers)).result()
         run.give_back(done=True)
 
     assert (paused, reached) == (Outcome.PAUSED, 1)
@@ -70,7 +70,7 @@ async def test_a_short_job_is_done_before_a_long_step_is_over(monkeypatch):
     async with session_of_one_worker(graph) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        released, loop, submitted = Walk.released, asyncio.get_running_loop(), threading.Event()
+        released, loop, submitted = Walk.walk_released, asyncio.get_running_loop(), threading.Event()
         short = loop.create_future()
 
         def submit() -> None:
@@ -83,7 +83,7 @@ async def test_a_short_job_is_done_before_a_long_step_is_over(monkeypatch):
                 assert submitted.wait(30)
             return released(self, outcome, workers)
 
-        monkeypatch.setattr(Walk, "released", released_when_a_job_waits)
+        monkeypatch.setattr(Walk, "walk_released", released_when_a_job_waits)
         result = await session.run(y, {x: array})
         order.append("long")
         await short
@@ -106,7 +106,7 @@ async def test_a_step_cancelled_between_its_slices_ends_there(monkeypatch):
             return Outcome.PAUSED
 
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(Walk, "released", paused_once)
+        monkeypatch.setattr(Walk, "walk_released", paused_once)
         running = asyncio.create_task(session.run(y, {x: array}))
         await asyncio.wait([running])
         monkeypatch.undo()

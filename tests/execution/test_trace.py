@@ -184,7 +184,7 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
 
     def go_on() -> int:
         threads.append(threading.get_native_id())
-        return run.released(outcome, workers)
+        return run.walk_released(outcome, workers)
 
     assert await workers.submit(go_on).result() == Outcome.DONE
     await workers.close()

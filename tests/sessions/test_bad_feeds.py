@@ -216,7 +216,7 @@ async def test_shapes_that_change_every_call_leave_a_bounded_number_of_programs_
         for size in range(1, count + 1):
             assert await session.run(y, {x: np.ones(size, np.float32)}) == 2 * size
         (executor,) = executors(session)
-        await executor.built()
+        await executor.wait_until_built()
         (runner,) = executor.runners
         assert len(runner.programs) == (0 if jit == "background" else MOST_PROGRAMS)
         assert len(runner.cache._misses) <= 1025

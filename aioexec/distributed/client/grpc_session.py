@@ -168,7 +168,7 @@ class GrpcSession(SessionRuntime):
             message = await in_thread(export)
         else:
             budget = budget_of(asyncio.get_running_loop())
-            await budget.turn()  # many sessions may be created at once
+            await budget.wait_for_turn()  # many sessions may be created at once
             began = perf_counter_ns()
             message = export()
             budget.charge(began, perf_counter_ns())

@@ -167,7 +167,7 @@ class Pushes:
             former.ended.set_result(None)
         error = UnavailableError(f"{self._task} can send {follower} nothing more: the connection was lost")
         for step in self._steps.all():
-            step.rendezvous.cut_off(follower, error)
+            step.rendezvous.on_task_cut_off(follower, error)
 
     def on_request(self, step_id: int, follower: str, peer: str) -> None:
         """A task requests a value over a connection. If it follows over another one, the notifications on that one are lost."""

@@ -27,7 +27,7 @@ async def lease(variables: Sequence[Variable]) -> None:
     while (held := next((variable for variable in variables if variable.leased), None)) is not None:
         if woken_for is not None and woken_for is not held:
             _wake_one(woken_for)
-        await _turn(held)
+        await _wait_for_turn(held)
         woken_for = held
     take(variables)
 
@@ -38,7 +38,7 @@ def take(variables: Sequence[Variable]) -> None:
         variable.leased = True
 
 
-async def _turn(held: Variable) -> None:
+async def _wait_for_turn(held: Variable) -> None:
     """Wait to be woken for a variable."""
     waiter = asyncio.get_running_loop().create_future()
     held.waiters.append(waiter)

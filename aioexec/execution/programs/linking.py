@@ -54,7 +54,7 @@ def link(
         elif isinstance(row, ProgramRow):
             rows[index] = address(row.kernel), place, min(row.cost, MOST_NS), 0
         elif isinstance(row, ParallelRegion):
-            regions[index] = _linked(row)
+            regions[index] = _link(row)
     return rows, memory, regions
 
 
@@ -71,7 +71,7 @@ def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
     return np.concatenate([np.array([*head, *row.words, *called], np.int64), reals])
 
 
-def _linked(region: ParallelRegion) -> LinkedRegion:
+def _link(region: ParallelRegion) -> LinkedRegion:
     tasks = np.zeros((len(region.tasks), 4), np.int64)
     successors = np.array([*(k for task in region.tasks for k in task.next), 0], np.int64)
     state = np.zeros(region_state.HEADER + region_state.TASK_WORDS * len(region.tasks), np.int64)

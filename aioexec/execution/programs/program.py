@@ -87,7 +87,7 @@ class Program(FramePool):
             self.cost = measured
             self.inline = not self._is_for_workers and measured <= self.inline_limit_ns
 
-    def measured(self, nanoseconds: int) -> None:
+    def record_duration(self, nanoseconds: int) -> None:
         """Update the cost from the duration of a run.
 
         The least duration of recent runs counts, since it is insensitive to other load on the machine. So one cheap run makes

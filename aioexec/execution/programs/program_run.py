@@ -170,14 +170,14 @@ class ProgramRun(Walk):
             ended = perf_counter_ns()
             budget.charge(began, ended)
             self.give_back(state is DONE, collector)
-        self.program.measured(ended - began)
+        self.program.record_duration(ended - began)
 
     def _walk_slice(self, outcome: int | None, longest: int) -> None:
         """Begin (None) or continue, for so many nanoseconds."""
         self.state = ON_LOOP
         began = perf_counter_ns()
         try:
-            outcome = self.helped(outcome, began + longest)
+            outcome = self.walk_inline(outcome, began + longest)
         except BaseException:
             outcome = None
             self._leave_region()
@@ -240,7 +240,7 @@ class ProgramRun(Walk):
         self.state = ON_WORKER
         while True:
             try:
-                job = self._pool.submit(partial(self._walked, outcome))
+                job = self._pool.submit(partial(self._walk_and_time, outcome))
             except OpError:
                 self._leave_region()
                 raise
@@ -250,10 +250,10 @@ class ProgramRun(Walk):
                 break
         self._end(outcome)
 
-    def _walked(self, outcome: int | None) -> tuple[int, int]:
+    def _walk_and_time(self, outcome: int | None) -> tuple[int, int]:
         """Walk on a worker: the outcome, and the nanoseconds it took."""
         began = perf_counter_ns()
-        return self.released(outcome, self._pool), perf_counter_ns() - began
+        return self.walk_released(outcome, self._pool), perf_counter_ns() - began
 
     # The end
 
@@ -268,7 +268,7 @@ class ProgramRun(Walk):
             self._stop_helping()
         if outcome == Outcome.DONE:
             self.state = DONE
-            self.program.measured(self._spent)
+            self.program.record_duration(self._spent)
         else:
             self.state = State.CANCELLED if outcome == Outcome.CANCELLED else State.FAILED
         if self._holds:

@@ -16,7 +16,7 @@ from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import Outcome
 from aioexec.errors import InternalError, InvalidArgumentError
 from aioexec.execution.programs.run_memory import RunMemory
-from aioexec.execution.programs.structures import StructureRun, dereferenced
+from aioexec.execution.programs.structures import StructureRun, dereference
 from aioexec.graph.kernels.kernel import Spec
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.layout.variant import Break, Grow, Move, Place, Row
@@ -74,24 +74,24 @@ def _grow(memory: RunMemory, row: Grow) -> None:
 def _execute_break(memory: RunMemory, row: Break, until: int | None) -> bool:
     """Compute a row by its reference kernel; False: it would take too long for a walk with a deadline."""
     memory.publish_before(row)
-    inputs = dereferenced(row.instruction, [memory.input(source) for source in row.inputs])
+    inputs = dereference(row.instruction, [memory.input(source) for source in row.inputs])
     instruction = row.instruction
     if until is not None and instruction.structure is None and takes_long(instruction, inputs):
         return False
     try:
         with np.errstate(all="ignore"):
-            result = _computed(memory, instruction, inputs, until)
+            result = _compute(memory, instruction, inputs, until)
         if result is Outcome.PAUSED:
             return False
         _store(memory, row, result if len(row.outputs) > 1 else (result,), inputs)
     except Exception as error:
         raise locate(error, row.instruction, memory.program.device) from error
     for slot, variable, shape, reader in row.rebinds:
-        memory.bind(slot, memory.rebound(variable, shape, reader))
+        memory.bind(slot, memory.read_rebound(variable, shape, reader))
     return True
 
 
-def _computed(memory: RunMemory, instruction: Instruction, inputs: list[Any], until: int | None) -> Any:
+def _compute(memory: RunMemory, instruction: Instruction, inputs: list[Any], until: int | None) -> Any:
     """The result of an instruction's kernel; PAUSED: the deadline has passed in a loop or conditional."""
     if instruction.structure is None:
         return instruction.compute(*inputs)

@@ -161,7 +161,7 @@ class RunMemory:
         self.kept[slot] = array
         self.frame.words[HEADER + slot] = address_of(array)
 
-    def rebound(self, variable: Variable, shape: tuple[int, ...], reader: Instruction) -> Array:
+    def read_rebound(self, variable: Variable, shape: tuple[int, ...], reader: Instruction) -> Array:
         """The content of a variable after a break that may have replaced it."""
         buffer = variable.buffer
         if buffer is None:

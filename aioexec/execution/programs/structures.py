@@ -136,10 +136,10 @@ class StructureRun:
 def inputs_of(instruction: Instruction, values: Any) -> list[Any]:
     """The inputs of a node; a reference of which the kernel takes the value is replaced by the variable's content."""
     inputs = [values[value] for value in instruction.inputs]
-    return dereferenced(instruction, inputs) if instruction.dereferences else inputs
+    return dereference(instruction, inputs) if instruction.dereferences else inputs
 
 
-def dereferenced(instruction: Instruction, inputs: list[Any]) -> list[Any]:
+def dereference(instruction: Instruction, inputs: list[Any]) -> list[Any]:
     """The inputs of a node, with references of which the kernel takes the value replaced by the variables' contents."""
     for k in instruction.dereferences:
         if isinstance(inputs[k], Variable):

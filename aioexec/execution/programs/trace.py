@@ -39,7 +39,7 @@ class Trace:
         self.stamps = np.zeros((max(rows, 1), 2), np.int64)
         self.threads = np.full(max(rows, 1), get_native_id(), np.int64)
 
-    def moved(self, row: int) -> None:
+    def note_row(self, row: int) -> None:
         """Record that the run continues at a row on the calling thread."""
         self.threads[row:] = get_native_id()
 

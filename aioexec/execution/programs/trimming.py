@@ -90,7 +90,7 @@ class TrimmedProgram(Program):
     def lease_for_worker(self) -> Frame:
         frame = self.limit.take(self)
         if frame is None:
-            return self._admitted(None)
+            return self._admit(None)
         frame.is_admitted = True
         return frame
 
@@ -98,7 +98,7 @@ class TrimmedProgram(Program):
         turn = asyncio.get_running_loop().create_future()
         self.limit.wait(self, turn)
         try:
-            return self._admitted(await turn)
+            return self._admit(await turn)
         except asyncio.CancelledError:
             self.limit.give_up(self, turn)
             raise
@@ -121,7 +121,7 @@ class TrimmedProgram(Program):
         """Release the idle arenas."""
         self.frames.clear()
 
-    def _admitted(self, idle: Frame | None) -> Frame:
+    def _admit(self, idle: Frame | None) -> Frame:
         """The frame of a run that `limit` has admitted: the idle one that it returned, or a new one."""
         try:
             frame = idle or self.new_frame()

@@ -76,27 +76,27 @@ class Walk(RunMemory):
             self.region = None
         return outcome
 
-    def _resumed(self, resume: Entry) -> int:
+    def _resume(self, resume: Entry) -> int:
         """Continue after a pause; a region that has begun, until its helpers have left, even if the run is cancelled."""
         return resume(self.frame.words) if self.region is None else Outcome.BREAK
 
-    def released(self, outcome: int | None, workers: Workers) -> int:
+    def walk_released(self, outcome: int | None, workers: Workers) -> int:
         """Start (None) or continue, on one of these workers; PAUSED: other jobs wait for the thread."""
         walker = self.walker
         if self.trace is not None:
-            self.trace.moved(0 if outcome is None else int(self.frame.words[walking.PC]))
+            self.trace.note_row(0 if outcome is None else int(self.frame.words[walking.PC]))
         if outcome is None:
             outcome = self.walk(self.start(walker.start_released), walker.resume_released)
         else:
-            outcome = self.walk(self._resumed(walker.resume_released), walker.resume_released)
+            outcome = self.walk(self._resume(walker.resume_released), walker.resume_released)
         while outcome == Outcome.PAUSED and not workers.are_wanted:
             outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
         return outcome
 
-    def helped(self, outcome: int | None, until: int) -> int:
-        """Start (None) or continue on the loop until a time; PAUSED: continue by `helped` again, or by `released`."""
+    def walk_inline(self, outcome: int | None, until: int) -> int:
+        """Start (None) or continue on the loop until a time; PAUSED: continue by `walk_inline` again, or by `walk_released`."""
         walker = self.walker
-        entered = self.start(walker.start_inline) if outcome is None else self._resumed(walker.resume_inline)
+        entered = self.start(walker.start_inline) if outcome is None else self._resume(walker.resume_inline)
         return self.walk(entered, walker.resume_inline, until)
 
     def cancel(self) -> None:
