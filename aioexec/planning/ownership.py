@@ -29,10 +29,10 @@ def with_keepers(items: Sequence[Instructions], fetches: Collection[int]) -> lis
     def is_owned(value: int, item: int) -> bool:
         return given.get(value, item) != item and uses[value] == 1 and value not in fetches
 
-    def kept(instruction: Instruction, item: int) -> Instruction:
+    def keep_input(instruction: Instruction, item: int) -> Instruction:
         compute = instruction.compute
         if not isinstance(compute, KeepingKernel) or not is_owned(instruction.inputs[compute.keeps], item):
             return instruction
         return replace(instruction, compute=compute.keep, keeps_input=True)
 
-    return [tuple([kept(instruction, k) for instruction in item]) for k, item in enumerate(items)]
+    return [tuple([keep_input(instruction, k) for instruction in item]) for k, item in enumerate(items)]

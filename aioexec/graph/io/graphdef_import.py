@@ -60,7 +60,7 @@ def import_graph_def(
     wanted = _check_names("return_elements", return_elements)
     mapped = dict(input_map or {})
     _check_names("input_map", mapped)
-    with _adding_to(graph_of(list(mapped.values()))) as graph:
+    with _add_to(graph_of(list(mapped.values()))) as graph:
         graph._check_not_finalized()
         try:
             import_library(graph.functions, source)
@@ -89,7 +89,7 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         NotFoundError: an op is not registered.
         InvalidArgumentError: any other error.
     """
-    with _adding_to(graph):
+    with _add_to(graph):
         import_library(graph.functions, graph_def)
         known = {parse_key(text): there for text, there in inputs.items()}
         there = graph._by_name
@@ -99,7 +99,7 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
 
 
 @contextmanager
-def _adding_to(graph: Graph) -> Iterator[Graph]:
+def _add_to(graph: Graph) -> Iterator[Graph]:
     """Make `graph` the default graph in the block; an exception removes the nodes added there.
 
     Raises:

@@ -233,9 +233,10 @@ class Spec:
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
-    def checked(self) -> Self:
-        """The same spec, if such an array can exist: dimensions are not negative, and strides fit 64 bits even if a dimension
-        is 0.
+    def check(self) -> Self:
+        """Check that such an array can exist, and return the spec.
+
+        Dimensions must not be negative, and strides must fit 64 bits even if a dimension is 0.
 
         Raises:
             GraphValueError: it cannot.

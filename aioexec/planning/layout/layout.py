@@ -353,7 +353,7 @@ class Layout(LayoutState):
         for tensor, output in zip(op.outputs, found, strict=True):
             if output is None or None in output:
                 return None
-            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)).checked())
+            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)).check())
         return specs
 
 
