@@ -1,20 +1,20 @@
 """General matrix products made of `tiled_product`, for processors where that is faster than BLAS.
 
-OpenBLAS, as bundled with NumPy, has its own kernels for some processors with 512-bit vectors only; elsewhere it uses half of
-such a vector, and half of the speed. With 256-bit vectors it spends on copies what a small number of rows does not repay.
+NumPy's bundled OpenBLAS has 512-bit kernels for some processors only; on others it uses 256-bit vectors, at half the speed. With 256-bit vectors it copies operands even where there are too few rows for that to pay.
 
-The right matrix is copied strip by strip into memory on the stack: some panels side by side, each as wide as a tile, so that
-what is read is long enough in each line for the processor to read ahead (784 x 512 in float32: 42 µs, panel by panel 160 µs).
-A transposed one is turned on the way, in registers. What is used for few rows, or with 512-bit vectors is small enough for the
-caches as it lies, is not copied unless it is transposed or to be scaled: tiles ask early for its rows and, where these are a
-page or longer and most of it is far away, for the next panel (32 x 3136 x 1024, of 12 MiB: 1.4 times as fast). Of the left
-matrix a block is copied where tiles are high, if its rows would push each other out of the first-level cache, or if it is
-transposed: then it is turned.
+Right matrix: it is copied strip by strip to the stack. A strip is several panels side by side, each as wide as a tile, so that
+each line is long enough for the hardware prefetcher (784 x 512 in float32: 42 µs; panel by panel 160 µs). A transposed matrix
+is transposed in registers during the copy. It is not copied for few rows, nor with 512-bit vectors if it fits the caches,
+unless it is transposed or scaled; tiles then prefetch its rows and, where these are a page or longer and most of the matrix is
+not cached, those of the next panel (32 x 3136 x 1024, of 12 MiB: 1.4 times as fast).
+
+Left matrix: with high tiles a block of it is copied if its rows would evict each other from the first-level cache, or if it is
+transposed.
 
 Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of aioexec.
 
-Each element is the sum of its terms in their order, in parts of a length that follows from k alone: the same bits whatever
-share of the rows or columns a call is for, copied or not.
+Each element is a sum of its terms in order, in parts whose length depends on k alone. So its bits do not depend on the share of
+rows or columns of a call, nor on whether operands are copied.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SAME_SETS = 1024
 
 
 def few_rows(tiles: ModuleType) -> tuple[int, int]:
-    """Up to so many rows a copy never pays; the same where rows of either matrix are pages apart, or a tile is cut short.
+    """The number of rows up to which a copy never pays: also where rows of either matrix are pages apart, or a tile is cut.
 
     Tiles of 512-bit vectors are high, and what they read next is asked for early.
     """
@@ -61,17 +61,17 @@ def is_high(tiles: ModuleType) -> bool:
 
 
 def line_bytes(tiles: ModuleType) -> int:
-    """A line of a strip: the longer, the better is it read ahead; the whole strip is to stay in the second-level cache."""
+    """The bytes of a line of a strip: long, for the prefetcher, but the strip must fit the second-level cache."""
     return 2048 if tiles.registers().vector_bytes > 32 else 512
 
 
 def depth_of(tiles: ModuleType) -> int:
-    """The most terms that are added up at once: of as many a panel stays in the first-level cache."""
+    """The most terms of a part: a panel of that depth fits the first-level cache."""
     return 128 if tiles.registers().vector_bytes > 32 else 400
 
 
 def strip_bytes(tiles: ModuleType) -> int:
-    """Of memory for a strip."""
+    """The bytes of a strip."""
     tile_bytes: int = 2 * tiles.registers().vector_bytes
     return line_bytes(tiles) // tile_bytes * (depth_of(tiles) * tile_bytes + PADDING)
 
@@ -208,7 +208,7 @@ def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
     def panel_product(
         m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any
     ) -> None:  # fmt: skip
-        """One panel; a left matrix whose elements are side by side has code of its own."""
+        """Multiply by one panel; there is separate code for a contiguous left matrix."""
         if a_inner == 1:
             tiled_product(m, width, 1, k, a, a_row, 0, 1, panel, wide, adds, c, ldc)
         else:
@@ -223,7 +223,7 @@ def make_cut_product(product: Any, offset: Any, compiled: Any) -> Any:
         m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any,
         whole: Any,
     ) -> None:  # fmt: skip
-        """The first `width` columns of a panel, as all of them are made: with half a tile a processor waits for its sums."""
+        """Compute the first `width` columns of a panel by computing all: half a tile is limited by the latency of its sums."""
         for i in range(m if adds else 0):
             for j in range(width):
                 whole[i * wide + j] = c[i * ldc + j]
@@ -238,7 +238,7 @@ def make_cut_product(product: Any, offset: Any, compiled: Any) -> Any:
 def make_prepare(offset: Any, compiled: Any) -> Any:
     @compiled
     def prepare(m: Any, n: Any, beta: Any, c: Any, ldc: Any) -> None:
-        """Multiply what is added to; nothing is left of it by 0, not even NaN."""
+        """Scale the result to be added to; a factor of 0 overwrites it, also NaN."""
         for i in range(m):
             line = offset(c, i * ldc)
             for j in range(n):
@@ -317,7 +317,7 @@ def make_lanes_of(tiles: ModuleType) -> Any:
 def make_memory(size_for: Callable[[int], int], alignment: int) -> Any:
     @intrinsic
     def memory(typing_context: Any, like: Any) -> Any:
-        """Memory on the stack, of a size that follows from that of an element: a pointer like the one given."""
+        """Memory on the stack, whose size depends on that of an element; a pointer of the same type as the given one."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             size = size_for(signature.args[0].dtype.bitwidth // 8)
