@@ -1,6 +1,7 @@
 """General matrix products made of `tiled_product`, for processors where that is faster than BLAS.
 
-NumPy's bundled OpenBLAS has 512-bit kernels for some processors only; on others it uses 256-bit vectors, at half the speed. With 256-bit vectors it copies operands even where there are too few rows for that to pay.
+NumPy's bundled OpenBLAS has 512-bit kernels for some processors only; on others it uses 256-bit vectors, at half the speed.
+With 256-bit vectors it copies operands even where there are too few rows for that to pay.
 
 Right matrix: it is copied strip by strip to the stack. A strip is several panels side by side, each as wide as a tile, so that
 each line is long enough for the hardware prefetcher (784 x 512 in float32: 42 µs; panel by panel 160 µs). A transposed matrix
