@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioexec.dtypes import variant
+from aioexec.dtypes import uint16, variant
 from tests.campaigns.accepted import (
     ANY,
     EVERY_OP,
@@ -222,6 +222,27 @@ DECIDED = (
         VALUES,
         "the width of texts is bounded, as no other attribute of so few bytes asks for so much memory",
         only=lambda call: max(call.attrs.get("width", 0), call.attrs.get("precision", 0)) > 2**16,
+    ),
+    Accepted(
+        "DecodeBmp",
+        VALUES,
+        INVALID,
+        "one channel may be asked for, as in TensorFlow 1",
+        "must be 0, 3 or 4 for BMP",
+    ),
+    Accepted(
+        "EncodePng",
+        UNIMPLEMENTED,
+        VALUES,
+        "Pillow, which encodes images, has one channel of 16 bits at most",
+        only=has("T", uint16),
+    ),
+    Accepted(
+        "DiagPart",
+        INVALID,
+        VALUES,
+        "a scalar has no diagonal, as the documentation says",
+        only=lambda call: operands(call)[0].ndim == 0,
     ),
     Accepted(
         "AsString",

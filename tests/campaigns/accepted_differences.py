@@ -60,12 +60,12 @@ ACCEPTED = (
     *DECIDED,
     # Kernels and ops that TensorFlow lacks
     Accepted(EVERY_OP, ANY, INVALID, "TensorFlow has kernels for eight dimensions at most", "dims() up to 8"),
-    Accepted(
-        "Where",
-        VALUES,
-        INVALID,
-        "TensorFlow has kernels for eight dimensions at most",
-        "Unhandled input dimensions",
+    *(
+        Accepted(ops, VALUES, INVALID, "TensorFlow has kernels for eight dimensions at most", says)
+        for ops, says in (
+            ("Where", "Unhandled input dimensions"),
+            ("Reverse ReverseV2", "more than 8 dimensions"),
+        )
     ),
     Accepted(EVERY_OP, ANY, ABORTED, "oneDNN's kernel reports what it lacks as Aborted", "dims must be <= 5"),
     Accepted(

@@ -91,7 +91,8 @@ def has_zero_byte(call: Call) -> bool:
 
 
 def has_odd_names(call: Call) -> bool:
-    return any(value.dtype == object and value.ndim > 1 for value in operands(call))
+    """Whether the names of saved tensors, the second operand, or their slices, are no vectors."""
+    return any(value.dtype == object and value.ndim != 1 for value in operands(call)[1:3])
 
 
 def has_unlike_shapes(call: Call) -> bool:
