@@ -426,7 +426,7 @@ ACCEPTED = (
         only=lambda call: has_size(call, -1),
     ),
     Accepted(
-        f"{CONVOLUTIONS} {POOLS} Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter ExtractImagePatches",
+        f"{OPS_OF_WINDOWS} Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter ExtractImagePatches",
         INVALID,
         VALUES,
         "windows larger than the image are refused; TensorFlow's kernels, unlike its shape functions, round up to 0",

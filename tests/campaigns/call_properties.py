@@ -46,8 +46,9 @@ def has_tiny_count(call: Call) -> bool:
 
 
 def windows(call: Call) -> list[list[int]]:
-    """The sizes and strides of windows: attributes, or the last two operands."""
-    given = [list(call.attrs[name]) for name in ("ksize", "strides") if name in call.attrs]
+    """The sizes, strides and dilations of windows: attributes, or the last two operands."""
+    names = [name for name in ("ksize", "strides", "dilations") if name in call.attrs]
+    given = [list(call.attrs[name]) for name in names]
     return given or [each.reshape(-1).tolist() for each in operands(call)[-2:]]
 
 
