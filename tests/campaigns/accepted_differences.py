@@ -345,7 +345,7 @@ ACCEPTED = (
     Accepted(
         EVERY_OP,
         INVALID,
-        VALUES,
+        ANY,
         "names of containers are checked for variables too",
         only=has_odd_container,
     ),
