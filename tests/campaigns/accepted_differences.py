@@ -436,7 +436,7 @@ ACCEPTED = (
         "Save SaveSlices SaveV2",
         INVALID,
         VALUES,
-        "names must be vectors, as the documentation of the op says; TensorFlow takes any rank",
+        "names must be vectors of texts, as the documentation of the op says; TensorFlow takes any rank and bytes",
         only=has_odd_names,
     ),
 )

@@ -92,8 +92,13 @@ def has_zero_byte(call: Call) -> bool:
 
 
 def has_odd_names(call: Call) -> bool:
-    """Whether the names of saved tensors, the second operand, or their slices, are no vectors."""
-    return any(value.dtype == object and value.ndim != 1 for value in operands(call)[1:3])
+    """Whether the names of saved tensors, the second operand, or their slices, are no vectors, or no UTF-8."""
+    names = [value for value in operands(call)[1:3] if value.dtype == object]
+    return any(value.ndim != 1 or any(map(_is_no_text, value)) for value in names)
+
+
+def _is_no_text(name: bytes) -> bool:
+    return "\ufffd" in name.decode(errors="replace")
 
 
 def has_unlike_shapes(call: Call) -> bool:
