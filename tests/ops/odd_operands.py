@@ -22,6 +22,10 @@ REFUSED_WHEN_KNOWN: set[str] = set()
 """Calls that run if the shapes are unknown when the graph is built, and are refused then if they are known."""
 
 
+REFUSED_WHEN_CONSTANT = {"split, an axis of rank 1"}
+"""Calls that run, and are refused when the graph is built if their operands are constants."""
+
+
 def odd(name: str, op_type: str, inputs: Sequence[Any], expected: Expected, **attrs: Any) -> None:
     """Add a call; a list among the inputs is several operands of one entry of the signature."""
 

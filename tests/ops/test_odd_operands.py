@@ -10,7 +10,7 @@ import pytest
 from aioexec.errors import OpError
 from tests.campaigns.operand_calls import CONSTANT, KNOWN, UNKNOWN, Call, Leaf, copied
 from tests.campaigns.operand_runs import Builder, Built
-from tests.ops.odd_operands import INVALID, REFUSED_WHEN_KNOWN, Expected
+from tests.ops.odd_operands import INVALID, REFUSED_WHEN_CONSTANT, REFUSED_WHEN_KNOWN, Expected
 from tests.ops.odd_pairs import ODD
 from tests.tiers import Tier, tier  # noqa: F401
 
@@ -29,6 +29,8 @@ def known_as(call: Call, static: str) -> Call:
 async def test_odd_operands_fail_or_succeed_as_in_tensorflow(name: str, static: str, tier: Tier) -> None:  # noqa: F811
     call, expected = ODD[name]
     if name in REFUSED_WHEN_KNOWN and static != UNKNOWN:
+        expected = INVALID
+    if name in REFUSED_WHEN_CONSTANT and static == CONSTANT:
         expected = INVALID
     outcomes: list[Expected] = []
 

@@ -156,11 +156,20 @@ def _cut(
     return views(pieces, outputs)
 
 
+def _constant_axis(axis: Array, rank: int) -> int:
+    """Return the dimension that a constant `split_dim` names; only a scalar may."""
+    if axis.ndim:
+        raise GraphValueError(
+            f"Input must be scalar but has rank {axis.ndim}: split_dim of shape {list(axis.shape)}"
+        )
+    return axis_of(int(axis), rank)
+
+
 def _split_shape(context: ShapeContext) -> Sequence[Dims]:
     count, dims, axis = context.attrs["num_split"], context.inputs[1], context.value(0)
     if dims is None or axis is None:
         return [None if dims is None else (None,) * len(dims)] * count
-    k = axis_of(int(axis), len(dims))
+    k = _constant_axis(axis, len(dims))
     size = dims[k]
     if size is not None and size % count:
         raise GraphValueError(
@@ -174,6 +183,8 @@ def _split(context: KernelContext) -> Compute:
 
     @run_time
     def compute(axis: Array, value: Array) -> Any:
+        if axis.ndim:
+            raise InvalidArgumentError(f"split_dim must be a scalar but has rank {axis.ndim}")
         k = axis_of(int(axis), value.ndim)
         if value.shape[k] % count:
             raise InvalidArgumentError(
@@ -188,7 +199,7 @@ def _split(context: KernelContext) -> Compute:
 
 def _bind_split(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
     axis, value = inputs
-    if axis.value is None:
+    if axis.value is None or axis.shape:
         return None
     k = axis_of(int(axis.value), len(value.shape))
     return _cut(k, value, 1, [value.shape[k] // len(outputs)] * len(outputs), outputs)
@@ -228,7 +239,7 @@ def _split_v_shape(context: ShapeContext) -> Sequence[Dims]:
     sizes, axis = context.value(1), context.value(2)
     if dims is None or axis is None:
         return [None if dims is None else (None,) * len(dims)] * count
-    k = axis_of(int(axis.reshape(-1)[0]), len(dims))
+    k = _constant_axis(axis, len(dims))
     if sizes is None:
         return [(*dims[:k], None, *dims[k + 1 :])] * count
     if sizes.shape != (count,):
