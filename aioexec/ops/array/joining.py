@@ -156,20 +156,20 @@ def _cut(
     return views(pieces, outputs)
 
 
-def _constant_axis(axis: Array, rank: int) -> int:
-    """Return the dimension that a constant `split_dim` names; only a scalar may."""
-    if axis.ndim:
+def _check_scalar(axis: Array | None) -> None:
+    """Raise unless a `split_dim` is a scalar or, as it is not constant, unknown."""
+    if axis is not None and axis.ndim:
         raise GraphValueError(
             f"Input must be scalar but has rank {axis.ndim}: split_dim of shape {list(axis.shape)}"
         )
-    return axis_of(int(axis), rank)
 
 
 def _split_shape(context: ShapeContext) -> Sequence[Dims]:
     count, dims, axis = context.attrs["num_split"], context.inputs[1], context.value(0)
+    _check_scalar(axis)
     if dims is None or axis is None:
         return [None if dims is None else (None,) * len(dims)] * count
-    k = _constant_axis(axis, len(dims))
+    k = axis_of(int(axis), len(dims))
     size = dims[k]
     if size is not None and size % count:
         raise GraphValueError(
@@ -237,9 +237,10 @@ def split_sizes(sizes: Sequence[int], whole: int) -> list[int]:
 def _split_v_shape(context: ShapeContext) -> Sequence[Dims]:
     count, dims = context.attrs["num_split"], context.inputs[0]
     sizes, axis = context.value(1), context.value(2)
+    _check_scalar(axis)
     if dims is None or axis is None:
         return [None if dims is None else (None,) * len(dims)] * count
-    k = _constant_axis(axis, len(dims))
+    k = axis_of(int(axis), len(dims))
     if sizes is None:
         return [(*dims[:k], None, *dims[k + 1 :])] * count
     if sizes.shape != (count,):

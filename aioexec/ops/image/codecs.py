@@ -82,9 +82,25 @@ def contents(value: Array) -> bytes:
 
 def own_channels(image: Any) -> int:
     """Return the number of channels that the file stores."""
+    if has_fourth_byte(image):
+        return 4
     if "transparency" in image.info and image.format == "PNG":
         return 2 if image.mode in ("L", "1") else 4
     return {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(image.mode, 3)
+
+
+def has_fourth_byte(image: Any) -> bool:
+    """Return whether an image that is not loaded is a BMP file of 32 bits a pixel without an alpha channel in its header."""
+    return bool(image.format == "BMP" and image.tile and image.tile[0][3][0] == "BGRX")
+
+
+def with_fourth_byte(image: Any) -> Array:
+    """Read red, green, blue and the fourth byte of each pixel, which Pillow leaves out and TensorFlow takes for alpha."""
+    _, _, offset, (_, stride, direction) = image.tile[0]
+    width, height = image.size
+    rows = np.frombuffer(image.fp.getvalue(), np.uint8, stride * height, offset).reshape(height, stride)
+    bgra = rows[::direction, : 4 * width].reshape(height, width, 4)
+    return bgra[..., [2, 1, 0, 3]]
 
 
 def pixels(image: Any, channels: int, wide: bool) -> Array:
@@ -96,7 +112,9 @@ def pixels(image: Any, channels: int, wide: bool) -> Array:
             values = np.clip(deep, 0, 65535).astype(np.uint16)
             gray = values if wide else (values >> 8).astype(np.uint8)
             return deepened(gray, wanted)
-        if image.format == "PNG" and wanted < 3 <= own_channels(image):
+        if wanted == 4 and has_fourth_byte(image):
+            flat = with_fourth_byte(image)
+        elif image.format == "PNG" and wanted < 3 <= own_channels(image):
             flat = without_colour(np.asarray(image.convert("RGBA"), np.int64), wanted)
         else:
             flat = np.asarray(image.convert(MODES[wanted]), np.uint8)
