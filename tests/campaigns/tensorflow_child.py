@@ -90,7 +90,9 @@ def serve() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what TensorFlow prints is no answer
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"  # TensorFlow's default; a test of the parent may have changed it
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = (
+        "1"  # TensorFlow's default; a test of the parent may have changed it
+    )
     import tensorflow
 
     tf = tensorflow.compat.v1
