@@ -36,7 +36,7 @@ LEVELS = [
     (
         "runner.run_nowait(inputs)",
         "can that program run here and now",
-        [("the program for these shapes", "runner.programs.get(runner.cache.key_of(inputs))")],
+        [("the program for these shapes", "runner.cache.programs.get(runner.cache.key_of(inputs))")],
     ),
     (
         "runner._walk_stateless(program, inputs)",
@@ -61,7 +61,7 @@ def _names(session: Session, fetches: Any, feeds: Any) -> dict[str, Any]:
     """The names that the statements use."""
     prepared: Any = session.prepared[(len(fetches), *fetches, *feeds)]
     (runner,) = prepared.executor.runners
-    (program,) = runner.programs.values()
+    (program,) = runner.cache.programs.values()
     return {
         "np": np, "perf_counter_ns": perf_counter_ns, "session": session, "fetches": fetches, "feeds": feeds,
         "prepared": prepared, "executor": prepared.executor, "budget": prepared.executor.engine.budget, "runner": runner,

@@ -85,7 +85,7 @@ def programs(session: Session) -> list[program_module.Program]:
         program
         for executor in executors(session)
         for runner in executor.runners
-        for program in runner.programs.values()
+        for program in runner.cache.programs.values()
     ]
 
 

@@ -152,7 +152,7 @@ def _decisions(executor: Executor) -> list[Item]:
 
 
 def _latest(runner: ItemRunner) -> Program | None:
-    return next(reversed(runner.programs.values()), None) if runner.programs else None
+    return next(reversed(runner.cache.programs.values()), None) if runner.cache.programs else None
 
 
 def _items(executor: Executor, partition: Partition) -> Iterator[ItemReport]:
@@ -167,7 +167,7 @@ def _items(executor: Executor, partition: Partition) -> Iterator[ItemReport]:
                 item.kind.value,
                 tuple(instruction.node.name for instruction in item.instructions),
                 tuple(variable.name for variable in item.writes),
-                tuple(_program(str(shapes), program) for shapes, program in runner.programs.items()),
+                tuple(_program(str(shapes), program) for shapes, program in runner.cache.programs.items()),
                 tuple((str(shapes), reason) for shapes, reason in runner.cache.unfit.items()),
             )
 

@@ -44,7 +44,7 @@ class ItemRunner:
         self._is_native = engine.jit != "off" and engine.devices[item.device].is_native
         self._reference = ReferenceTier(item, engine)
         self.cache = ProgramCache(item, partition, engine)
-        self.programs = self.cache.programs
+        self._programs = self.cache.programs
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
@@ -101,7 +101,7 @@ class ItemRunner:
             for value in inputs:
                 shapes.append(value.shape)  # noqa: PERF401 (a loop takes half as long as a comprehension)
             key = tuple(shapes)
-        program = self.programs.get(key) if key is not None else None
+        program = self._programs.get(key) if key is not None else None
         if program is not None:
             program.last_used = next(_uses)
         return program

@@ -397,7 +397,7 @@ async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
     async with bounded(g, 3 * await arena_of(g, slow, feeds) // 2) as session:
         await session.run(quick, feeds)
         await on_workers(session, [(slow, feeds)])
-        (inline,) = executors(session)[0].runners[0].programs.values()
+        (inline,) = executors(session)[0].runners[0].cache.programs.values()
         inline.inline, inline.cost = True, 0
         (executor, _) = executors(session)
         assert run_nowait(executor, feeds.values()) is not None

@@ -173,7 +173,7 @@ async def test_a_walk_that_did_not_end_well_counts_against_the_tick(ops: Ops, cl
             await session.run(y, {x: array})
         await asyncio.sleep(0)
         (runner,) = executors(session)[0].runners
-        (program,) = runner.programs.values()
+        (program,) = runner.cache.programs.values()
 
         assert runner._walk_stateless(program, [array]) is None
 

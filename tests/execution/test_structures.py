@@ -21,7 +21,7 @@ def programs(made: Stepping) -> list[Any]:
         program
         for executor in made.executors.values()
         for runner in executor.runners
-        for program in runner.programs.values()
+        for program in runner.cache.programs.values()
     ]
 
 

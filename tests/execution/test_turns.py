@@ -121,7 +121,7 @@ async def test_a_program_that_is_gone_when_its_turn_comes_is_made_again(graph):
         pending = executor.run_nowait([array])
         assert isinstance(pending, InTurn)
         for runner in executor.runners:
-            runner.programs.clear()
+            runner.cache.programs.clear()
         (result,) = await pending.finish()
 
     np.testing.assert_array_equal(result, 4)

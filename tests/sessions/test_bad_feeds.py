@@ -218,7 +218,7 @@ async def test_shapes_that_change_every_call_leave_a_bounded_number_of_programs_
         (executor,) = executors(session)
         await executor.wait_until_built()
         (runner,) = executor.runners
-        assert len(runner.programs) == (0 if jit == "background" else MOST_PROGRAMS)
+        assert len(runner.cache.programs) == (0 if jit == "background" else MOST_PROGRAMS)
         assert len(runner.cache._misses) <= 1025
         assert len(runner.cache._building) == 0
         assert len(session.prepared) == 1
@@ -247,7 +247,7 @@ async def held_step(session: Any, held: Held, fetches: Any, feeds: Any) -> async
         each
         for executor in executors(session)
         for runner in executor.runners
-        for each in runner.programs.values()
+        for each in runner.cache.programs.values()
     ):
         program.inline, program.cost = False, 10**9
     held.entered.clear()
