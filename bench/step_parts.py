@@ -34,9 +34,9 @@ LEVELS = [
         [],
     ),
     (
-        "runner.run_nowait(inputs)",
+        "runner.run_now(inputs)",
         "can that program run here and now",
-        [("the program for these shapes", "runner.cache.programs.get(runner.cache.key_of(inputs))")],
+        [("the program for these shapes", "runner._lookup(inputs)")],
     ),
     (
         "runner._walk_stateless(program, inputs)",
