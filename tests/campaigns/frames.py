@@ -21,7 +21,7 @@ import numpy as np
 from aioexec.distributed.security.proofs import CLIENT, SERVER, prove
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.answering import AnsweringConnection
 from aioexec.distributed.transport.fast.calling import CallingConnection
 from aioexec.distributed.transport.fast.connection import payload_of

@@ -6,7 +6,7 @@ import struct
 
 from aioexec.distributed.security.proofs import new_nonce
 from aioexec.distributed.security.security import Security
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.negotiated_transport import NegotiatedTransport
 from aioexec.distributed.transport.transport import Payload
 from aioexec.formats.protos import RecvTensorResponse

@@ -10,7 +10,7 @@ import pytest
 
 from aioexec.distributed.security.proofs import CLIENT, prove
 from aioexec.distributed.security.security import Security
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.tensors import Written, write
 from aioexec.distributed.transport.liveness import watch_channel
 from aioexec.distributed.transport.local import local_channel, serve_locally

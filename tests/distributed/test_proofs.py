@@ -15,7 +15,7 @@ from aioexec.distributed.security.proofs import (
     prove,
 )
 from aioexec.distributed.security.security import Security
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.errors import UnauthenticatedError
 from tests.distributed.fast_pairs import FastPairs, Peers, moved
 from tests.distributed.grpc_pairs import RUN_STEP, echo, step

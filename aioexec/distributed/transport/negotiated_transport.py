@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aioexec.distributed.security.security import Security
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.calling import CallingConnection
 from aioexec.distributed.transport.fast.transport import FastListener, connect
 from aioexec.distributed.transport.grpc import GrpcTransport

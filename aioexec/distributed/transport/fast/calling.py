@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from aioexec.distributed.security.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
 from aioexec.distributed.transport.answers import PostedCall
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.connection import Connection, payload_of, read_payload, write_all
 from aioexec.distributed.transport.fast.events import Challenge, Closing, Event, Failure, Parts, Welcome
 from aioexec.distributed.transport.fast.frames import Reader

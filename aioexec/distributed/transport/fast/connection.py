@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from google.protobuf.message import DecodeError
 
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.events import Event, Parts
 from aioexec.distributed.transport.fast.frames import Reader
 from aioexec.distributed.transport.fast.outbox import Outbox

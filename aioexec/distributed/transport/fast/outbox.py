@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 
 
 class Outbox:

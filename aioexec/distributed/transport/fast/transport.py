@@ -13,7 +13,7 @@ from typing import Final
 from aioexec.distributed.security.peer_users import admits_local, admits_tcp, is_own_address
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.transport.answers import Answer
-from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast import frames
 from aioexec.distributed.transport.fast.answering import GREETING_SECONDS, AnsweringConnection
 from aioexec.distributed.transport.fast.calling import CallingConnection
 from aioexec.distributed.transport.fast.events import Greeting
