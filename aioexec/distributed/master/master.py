@@ -285,7 +285,6 @@ class Master:
         message = request.message
         self._requests.check(message.request_id, "PartialRunSetup (Master)")
         session = self._find_session(message.session_handle, call)
-        await session.doubtful.check()
         handle = await session.partial_run_setup(
             list(message.feed), list(message.fetch), list(message.target)
         )

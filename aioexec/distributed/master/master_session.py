@@ -43,7 +43,7 @@ class MasterSession(DirectSession):
 
     Constant: `_peers`, its cluster; `_worker`, the worker of the same server; `_remote`, the sessions on the other tasks;
     `_numbers`, the source of the ids of steps and requests. Changing: `graph_version`, the number of extensions, under the lock
-    `extending`; `doubtful`, tasks that may have lost the session; `_graphs`, by task the handles of graphs registered there
+    `extending`; `_doubtful`, tasks that may have lost the session; `_graphs`, by task the handles of graphs registered there
     for the present devices.
     """
 
@@ -65,7 +65,7 @@ class MasterSession(DirectSession):
         self._numbers = Random(bits(64))  # the system's generator is slow, and steps need two numbers each
         incarnation = self.client_device.attributes.incarnation
         self._remote = RemoteSessions(self.session_handle, options, incarnation, peers, tasks, undeleted)
-        self.doubtful = DoubtfulTasks(self._restore_at)
+        self._doubtful = DoubtfulTasks(self._restore_at)
         self._graphs: dict[str, list[str]] = {}
 
     @property
@@ -118,12 +118,12 @@ class MasterSession(DirectSession):
                 config_proto=self.options.config,
             )
         except OpError as error:
-            self.doubtful.record_failure(part.task, error)
+            self._doubtful.record_failure(part.task, error)
             raise
         self._graphs.setdefault(part.task, []).append(reply.graph_handle)
         channel = self._peers.workers.channel(part.task)
         return RegisteredPart(
-            part.task, channel, self.session_handle, reply.graph_handle, self.doubtful.record_failure
+            part.task, channel, self.session_handle, reply.graph_handle, self._doubtful.record_failure
         )
 
     # Steps
@@ -138,7 +138,7 @@ class MasterSession(DirectSession):
     ) -> Answer | None:
         """Begin a known step without special options, synchronously; None if it has to wait."""
         step = self._named.get((feeds, outputs, targets))
-        if step is None or self.doubtful.tasks or not self.runs_nowait or not self.steps.life.is_open:
+        if step is None or self._doubtful.tasks or not self.runs_nowait or not self.steps.life.is_open:
             return None
         found = step.executor.run_nowait(values)
         if found is None:
@@ -184,10 +184,10 @@ class MasterSession(DirectSession):
         metadata: Any = None,
     ) -> list[Any]:
         self._check_dtypes(feeds)
-        if self.doubtful.tasks:
+        if self._doubtful.tasks:
             asked = (tuple([name for name, _ in feeds]), tuple(output_names), tuple(target_names))
             known = self._named.get(asked)
-            await self.doubtful.check(None if known is None else _tasks_of(known.executor))
+            await self._doubtful.check(None if known is None else _tasks_of(known.executor))
         return await super().run(options, feeds, output_names, target_names, metadata)
 
     def _check_dtypes(self, feeds: Sequence[tuple[str, Any]]) -> None:
@@ -208,7 +208,7 @@ class MasterSession(DirectSession):
 
     async def _restore_at(self, task: str, has_lost_graphs: bool) -> None:
         """Open this session on a task again, if its devices show that it was restarted, or it has lost the graphs."""
-        if await self._remote.has_other_devices(task) or has_lost_graphs:
+        if has_lost_graphs or await self._remote.has_other_devices(task):
             await self._remote.open(task)
             self._use_devices()
 
@@ -225,6 +225,7 @@ class MasterSession(DirectSession):
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
     ) -> str:
         await self._wait_until_extended()
+        await self._doubtful.check()
         return await super().partial_run_setup(feed_names, output_names, target_names)
 
     async def partial_run(
@@ -236,11 +237,11 @@ class MasterSession(DirectSession):
 
     async def make_callable(self, options: Any) -> int:
         await self._wait_until_extended()
-        await self.doubtful.check()
+        await self._doubtful.check()
         return await super().make_callable(options)
 
     async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
-        await self.doubtful.check()
+        await self._doubtful.check()
         return await super().run_callable(handle, feeds, metadata)
 
     async def _wait_until_extended(self) -> None:
