@@ -172,7 +172,7 @@ def _summarize(queue: QueueBase, stage: _Stage) -> None:
 # The kinds of queues
 
 
-def _in_order(dynamic_pad: bool, shared_name: str | None) -> Callable[..., QueueBase]:
+def _fifo_queue(dynamic_pad: bool, shared_name: str | None) -> Callable[..., QueueBase]:
     return partial(PaddingFIFOQueue if dynamic_pad else FIFOQueue, shared_name=shared_name)
 
 
@@ -213,7 +213,7 @@ def batch(
     Raises:
         GraphValueError: there are no tensors, or their shapes are not known well enough.
     """
-    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    queue, final = _fifo_queue(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
     return _batch([tensors], num_threads, stage)
 
@@ -232,7 +232,7 @@ def maybe_batch(
     name: str | None = None,
 ) -> Any:
     """`batch` of the examples for which `keep_input` is true: a boolean, or with `enqueue_many` a vector of them."""
-    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    queue, final = _fifo_queue(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name)
     return _batch([tensors], num_threads, stage)
 
@@ -256,7 +256,7 @@ def batch_join(
     Raises:
         GraphTypeError: their dtypes differ.
     """
-    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    queue, final = _fifo_queue(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage("batch_join", queue, capacity, None, True, batch_size, enqueue_many, shapes, final, name)
     return _batch(tensors_list, 1, stage)
 
@@ -274,7 +274,7 @@ def maybe_batch_join(
     name: str | None = None,
 ) -> Any:
     """`batch_join` of the examples for which `keep_input` is true."""
-    queue, final = _in_order(dynamic_pad, shared_name), allow_smaller_final_batch
+    queue, final = _fifo_queue(dynamic_pad, shared_name), allow_smaller_final_batch
     stage = _Stage(
         "batch_join", queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
     )
