@@ -9,7 +9,7 @@ from aioexec.train.hooks.global_step_read import required_global_step_read
 
 _HIDDEN = (128, 64)
 _LEARNING_RATE = 0.001
-_DECAY = 0.8  # factor of the learning rate every this many steps:
+_DECAY = 0.8  # factor of the learning rate after each `_DECAY_STEPS`
 _DECAY_STEPS = 5_000
 
 

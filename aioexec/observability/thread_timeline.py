@@ -1,6 +1,6 @@
-"""Spans of one thread, split into rows so that no two spans of a row overlap.
+"""Step stats of one or more steps as a trace by thread.
 
-A span is an execution of a node. In the trace each device is a process, and each of its threads has one or more rows; a further
+Each device is a process; each of its threads has one or more rows, in which executions of nodes do not overlap. A further
 process shows the steps. `timeline` shows which nodes overlapped; this shows the work of each thread.
 """
 

@@ -59,7 +59,7 @@ CLOSE_SECONDS = 10.0
 """Seconds that `close` waits for the server's reply if `operation_timeout_in_ms` is not set."""
 
 _MANY_NODES = 500
-"""The number of nodes from which on an export must not run on the event loop."""
+"""The most nodes that are exported on the event loop."""
 
 _MOST_NAMED = 4096
 

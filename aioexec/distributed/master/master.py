@@ -40,7 +40,7 @@ _PLAIN = RunOptions()
 _StepResponse = METHODS["MasterService/RunStep"].response
 
 FEW_NODES = 1000
-"""Graphs of at most so many nodes are checked on the event loop."""
+"""Graphs of fewer nodes are checked on the event loop."""
 
 
 class Master:

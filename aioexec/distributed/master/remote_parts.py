@@ -207,7 +207,7 @@ class RemoteRun(Run):
         self._mark_ended()
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until a failed step has ended on the task, and so on all tasks. The step itself reports the error."""
+        """Wait until a failed step has ended on the task of the part. The step itself reports the error."""
         if isinstance(self.step.error, OpError):
             self._part.on_failure(self._part.task, self.step.error)
         request = _CleanupRequest(step_id=self.step.step_id)

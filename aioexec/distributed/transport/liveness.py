@@ -108,7 +108,7 @@ class _WatchedChannel(Channel):
             await self._channel.close()
 
     def _begin_watching(self) -> None:
-        """Begin to ping; calls that end within the interval before cost neither a ping nor a task."""
+        """Begin to ping; calls that end within the first interval cost neither a ping nor a task."""
         self._timer = None
         if self._under_way:
             self._watching = asyncio.get_running_loop().create_task(

@@ -80,7 +80,7 @@ class Saver:
         GraphTypeError, GraphValueError: there is nothing to save, or something that cannot be saved.
     """
 
-    _is_built = False  # whether `saver_def` names the nodes
+    _is_built = False  # whether `build` was called
     _is_empty = False  # whether there is nothing to save
     _next_to_keep = 0.0  # a checkpoint written after this time is not deleted
     _wanted: list[Wanted] | None = None  # what `restore` reads, once that is known

@@ -137,7 +137,7 @@ class BaseSaverBuilder:
     def _sharded_nodes(
         self, filename_tensor: Tensor, saveables: Saveables, restore_sequentially: bool, reshape: bool
     ) -> tuple[Tensor, Operation]:
-        """The same, of a file for each device."""
+        """`_unsharded_nodes`, with one file per device."""
         shards = _by_device(saveables)
         save_tensor = self._sharded_save(filename_tensor, shards)
         restores = [

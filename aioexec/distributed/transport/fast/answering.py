@@ -87,7 +87,7 @@ class AnsweringConnection(Connection):
         self._handlers = handlers
         self._refusal_of = refusal_of
         self._token = token
-        self._expected: tuple[bytes, bytes] | None = None  # the expected proof, once there was a greeting
+        self._expected: tuple[bytes, bytes] | None = None  # both nonces, which a proof covers, once greeted
         self._tasks = tasks
         self._answers = answers
         self._on_made = on_made
