@@ -28,6 +28,7 @@ from aioexec.gradients.places import (
     predicate,
 )
 from aioexec.graph import registry
+from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
@@ -49,7 +50,9 @@ class ForwardLoop:
         self.frame = frame
         self.variables = loop_variables(places, frame)
         self._places = places
-        self._graph = frame.enters[0].graph
+        graph = frame.enters[0].graph
+        assert isinstance(graph, Graph)
+        self._graph = graph
         self._lists: dict[Tensor, Tensor] = {}
         conditions = {predicate(op) for variable in self.variables for op in _switches(variable)}
         if len(conditions) != 1:

@@ -68,7 +68,7 @@ class FuncGraph(Graph):
         if handle_dims is not None:
             attrs[HANDLE_SHAPE] = shapes.TensorShape(handle_dims)
         with self.control_dependencies(None), self.name_scope(None), self.device(None):
-            tensor = super().create_op("_Arg", [], name=name, attrs=attrs).outputs[0]
+            tensor = self.create_op("_Arg", [], name=name, attrs=attrs).outputs[0]
         tensor.set_shape(shapes.TensorShape(dims))
         self.inputs.append(tensor)
         return tensor
@@ -106,21 +106,7 @@ class FuncGraph(Graph):
         if None in inputs:
             return None
         found = [each for each in inputs if each is not None]
-        return (
-            super().create_op(op.type, found, name=op.name, attrs=dict(op.attrs)).outputs[tensor.value_index]
-        )
-
-    def create_op(
-        self,
-        op_type: str,
-        inputs: Sequence[Tensor],
-        dtypes: Sequence[DType] | None = None,
-        input_types: Sequence[DType] | None = None,
-        name: str | None = None,
-        attrs: dict[str, Any] | None = None,
-    ) -> Operation:
-        brought = [self.capture(tensor) for tensor in inputs]
-        return super().create_op(op_type, brought, dtypes, input_types, name, attrs)
+        return self.create_op(op.type, found, name=op.name, attrs=dict(op.attrs)).outputs[tensor.value_index]
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:

@@ -52,7 +52,7 @@ class Graph(BaseGraph):
     ) -> Operation:
         """Append a node; `dtypes` and `input_types` are ignored, since attributes determine them.
 
-        In a control-flow context, inputs from outside are captured first: the node gets their replacements.
+        In a function body or control-flow context, inputs from outside are captured first: the node gets their replacements.
 
         Args:
             name: with a trailing "/" it is used as it is, otherwise it is put under the current scope and made unique.
@@ -63,8 +63,7 @@ class Graph(BaseGraph):
         """
         self._check_not_finalized()
         row = self.functions.row(op_type)
-        for tensor in inputs:
-            self._check_ours(tensor)
+        inputs = [self.capture(tensor) for tensor in inputs]
         context: ControlFlowContext | None = self._control_flow_context
         if context is not None and (known := context.find_equivalent(row, inputs, attrs or {})) is not None:
             return known

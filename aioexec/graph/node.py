@@ -6,6 +6,7 @@ An operation is immutable except for its control inputs, device, attributes and 
 
 from __future__ import annotations
 
+import abc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -285,11 +286,11 @@ class Operation:
         return f"<aioexec.Operation {self.name!r} type={self.type}>"
 
 
-class BaseGraph(NameScopes, Collections):
+class BaseGraph(NameScopes, Collections, abc.ABC):
     """A graph as its operations, tensors and control-flow contexts use it.
 
-    The methods that `Graph` overrides create nodes or set the scopes of new nodes. They are not here because they need the
-    inference of shapes and the contexts, which are built on this module.
+    The abstract methods, which create nodes or set the scopes of new nodes, are in `Graph`: they need the inference of shapes
+    and the contexts, which are built on this module.
 
     State: the seed of random ops, nodes (`_nodes`, `_by_name`), the current control-flow context, the nodes that must not be
     fed or fetched, the library of functions. `version` counts nodes, `mutations` counts changes of existing nodes.
@@ -314,41 +315,24 @@ class BaseGraph(NameScopes, Collections):
     def get_operations(self) -> list[Operation]:
         return list(self._nodes)
 
+    @abc.abstractmethod
     def create_op(
         self,
         op_type: str,
         inputs: Sequence[Tensor],
-        dtypes: Sequence[DType] | None = None,
-        input_types: Sequence[DType] | None = None,
+        *,
         name: str | None = None,
         attrs: dict[str, Any] | None = None,
-    ) -> Operation:
-        """Append a node; see `Graph.create_op`."""
-        raise NotImplementedError
+    ) -> Operation: ...
 
-    def add_node(
-        self,
-        row: Row,
-        name: str,
-        inputs: Sequence[Tensor],
-        control_inputs: Sequence[Operation],
-        attrs: dict[str, Any],
-        device: str | None,
-    ) -> Operation:
-        """Append a node under exactly this name; see `Graph.add_node`."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]: ...
 
-    def device(self, device_name_or_function: Any) -> AbstractContextManager[None]:
-        """Set the device of new nodes; see `Graph.device`."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]: ...
 
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
-        """Put new nodes on the device of `op`; see `Graph.colocate_with`."""
-        raise NotImplementedError
-
-    def control_dependencies(self, control_inputs: Any) -> AbstractContextManager[None]:
-        """Make new nodes wait for `control_inputs`; see `Graph.control_dependencies`."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def control_dependencies(self, control_inputs: Any) -> AbstractContextManager[None]: ...
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The nodes as a GraphDef proto.
@@ -375,7 +359,14 @@ class BaseGraph(NameScopes, Collections):
         return False
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor that stands for `tensor` in this graph; it is `tensor` itself except in a function body."""
+        """The tensor that stands for `tensor` in this graph; it is `tensor` itself except in a function body.
+
+        Raises:
+            GraphTypeError, GraphValueError: it is no tensor, or of a graph that does not enclose this one.
+        """
+        self._check_is_tensor(tensor)
+        if tensor.graph is not self:
+            raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
         return tensor
 
     def add_function(self, function: Function) -> None:
@@ -398,11 +389,6 @@ class BaseGraph(NameScopes, Collections):
     def _check_is_tensor(self, tensor: Any) -> None:
         if not isinstance(tensor, Tensor):
             raise GraphTypeError(f"expected a Tensor of this graph, got {tensor!r}")
-
-    def _check_ours(self, tensor: Tensor) -> None:
-        self._check_is_tensor(tensor)
-        if tensor.graph is not self:
-            raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The Tensor or Operation that `obj` denotes: an element, a name, or an object convertible to a tensor.
