@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, ParamSpec
 
 import numpy as np
 
@@ -130,7 +130,8 @@ class Row:
 
     @functools.cached_property
     def name(self) -> str:
-        return self.definition.name
+        text = self.signature
+        return text.name if isinstance(text, OpDef) else text.partition("(")[0].strip()
 
     @functools.cached_property
     def is_stateful(self) -> bool:
@@ -162,6 +163,7 @@ class _Registry:
 
 
 _registry = _Registry()
+_Fields = ParamSpec("_Fields")
 
 
 def import_on_lookup(modules: Mapping[str, str]) -> None:
@@ -169,36 +171,26 @@ def import_on_lookup(modules: Mapping[str, str]) -> None:
     _registry.modules = modules
 
 
-def register(
-    signature: str,
-    *,
-    shape: ShapeRule,
-    kernel: Reference | None,
-    gradient: GradientRule | NotDifferentiable,
-    native: Native | None = None,
-    role: Role = Role.COMPUTE,
-    shape_operands: tuple[int, ...] = (),
-    shape_only: bool = False,
-    dynamic_shape: bool = False,
-    writes: tuple[int, ...] = (),
-    reads: tuple[int, ...] = (),
-    asynchronous: bool = False,
-    bodies: Bodies | None = None,
-    gives_away: bool = False,
-    work: Work | None = None,
-) -> Row:
-    """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
+def _registering(make: Callable[_Fields, Row]) -> Callable[_Fields, Row]:
+    """The function `register`, whose parameters are those of `make`."""
 
-    Raises:
-        ValueError: the op is registered already.
-    """
-    row = Row(**locals())  # all arguments, which are named as the fields are
-    name = signature.partition("(")[0].strip()
-    if name in _registry.rows or _is_not_imported(name):
-        raise ValueError(f"op {name!r} is registered already")
-    added = _registry.completions.get(name)
-    _registry.rows[name] = row if added is None else replace(row, **added)
-    return row
+    def register(*args: _Fields.args, **fields: _Fields.kwargs) -> Row:
+        """Make a row of these fields and add it to the registry; see `opdef` for the notation of the signature.
+
+        Raises:
+            ValueError: the op is registered already.
+        """
+        row = make(*args, **fields)
+        if row.name in _registry.rows or _is_not_imported(row.name):
+            raise ValueError(f"op {row.name!r} is registered already")
+        added = _registry.completions.get(row.name)
+        _registry.rows[row.name] = row if added is None else replace(row, **added)
+        return row
+
+    return register
+
+
+register = _registering(Row)
 
 
 def complete(op_type: str, **fields: Any) -> None:
