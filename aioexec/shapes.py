@@ -113,9 +113,16 @@ def of_rank(rank: int | None) -> Dims:
     Raises:
         GraphValueError: the rank is too large.
     """
-    if rank is not None and rank > HIGHEST_RANK:
-        raise GraphValueError(f"Shapes have at most {HIGHEST_RANK} dimensions, got {rank}")
-    return None if rank is None else (None,) * rank
+    if rank is None:
+        return None
+    check_rank(rank)
+    return (None,) * rank
+
+
+def check_rank(rank: int) -> None:
+    """Raise GraphValueError if the rank is too large."""
+    if rank > HIGHEST_RANK:
+        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {rank}")
 
 
 def with_rank_at_least(dims: Dims, rank: int) -> Dims:

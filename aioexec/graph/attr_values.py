@@ -19,7 +19,7 @@ from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import AttrDef
-from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims, is_too_large
+from aioexec.shapes import Dims, TensorShape, as_dims, check_rank, is_too_large
 
 
 class _Form(NamedTuple):
@@ -71,8 +71,7 @@ def _read_shape(proto: Any) -> Dims:
     dims = shape_from_proto(proto)
     if is_too_large(dims):
         raise GraphValueError(f"Shape {list(dims or ())} is too large (more than 2**63 - 1 entries)")
-    if dims is not None and len(dims) > HIGHEST_RANK:
-        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {len(dims)}")
+    check_rank(len(dims or ()))
     return dims
 
 

@@ -15,7 +15,7 @@ from aioexec.graph.attrs import output_dtypes
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.kernels.work import evaluate_estimate
 from aioexec.graph.registry import Maker, ShapeContext, output_dims
-from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
+from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, check_rank, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
@@ -88,8 +88,7 @@ def _operand(op: Operation, index: int) -> np.ndarray[Any, Any] | None:
 def _check_possible(dims: Dims) -> None:
     if dims is None:
         return
-    if len(dims) > HIGHEST_RANK:
-        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {len(dims)}")
+    check_rank(len(dims))
     for dim in dims:
         if dim is not None and dim > _LARGEST_DIM:
             raise GraphValueError(f"a dimension is at most {_LARGEST_DIM}, got {dim}")
@@ -229,8 +228,8 @@ def constant_value_as_dims(tensor: Tensor) -> Dims:
     Raises:
         GraphValueError: it has more elements than a shape has dimensions.
     """
-    if tensor.dims is not None and len(tensor.dims) == 1 and (tensor.dims[0] or 0) > HIGHEST_RANK:
-        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {tensor.dims[0]}")
+    if tensor.dims is not None and len(tensor.dims) == 1:
+        check_rank(tensor.dims[0] or 0)
     return _as_dims(tensor, _initial_limits())
 
 
