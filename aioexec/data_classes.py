@@ -44,14 +44,14 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
     def complete() -> None:
         standard = type(made)(made.__name__, made.__bases__, dict(own)) if slots else made
         dataclasses.dataclass(init=False, repr=False, eq=False)(standard)
-        for name in _TOLD:
+        for name in _METADATA:
             setattr(made, name, getattr(standard, name))
         methods = {"__init__": _initial(made, frozen), **_comparing(made)}
         _add(made, own, {name: methods[name] for name in written})
 
     _add(made, own, shared)
     if slots:
-        _add(made, own, {name: _Deferred(made, name, complete) for name in (*written, *_TOLD)})
+        _add(made, own, {name: _Deferred(made, name, complete) for name in (*written, *_METADATA)})
     else:
         complete()
     return made
@@ -156,6 +156,6 @@ def _restore(self: Any, state: list[Any]) -> None:
 
 
 _NO_FIELD = re.compile("ClassVar|KW_ONLY")
-_TOLD = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+_METADATA = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 _FROZEN: Methods = {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
 _PICKLED: Methods = {"__getstate__": _state, "__setstate__": _restore}

@@ -212,21 +212,20 @@ def with_static_shape(op: Operation, tensor: Tensor, gradient: Any) -> Gradient:
     Raises:
         GraphTypeError, GraphValueError: dtype or shape are not the tensor's.
     """
+    found: Gradient = gradient
     if tensor.dtype.base_dtype in (dtypes.resource, dtypes.variant):
-        found: Gradient = gradient
         return found
-    if gradient.dtype.base_dtype != tensor.dtype.base_dtype:
+    if found.dtype.base_dtype != tensor.dtype.base_dtype:
         raise GraphTypeError(
             f"gradient of {op.type} {op.name!r} by {tensor.name!r}: expected {tensor.dtype.base_dtype.name}, "
-            f"got {gradient.dtype.base_dtype.name}"
+            f"got {found.dtype.base_dtype.name}"
         )
-    if isinstance(gradient, Tensor):
+    if isinstance(found, Tensor):
         try:
-            gradient.set_shape(tensor.shape)
+            found.set_shape(tensor.shape)
         except GraphValueError as error:
             raise GraphValueError(
                 f"gradient of {op.type} {op.name!r} by {tensor.name!r}: expected shape {tensor.shape}, "
-                f"got {gradient.shape}"
+                f"got {found.shape}"
             ) from error
-    with_static_shape: Gradient = gradient
-    return with_static_shape
+    return found

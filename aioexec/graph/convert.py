@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -109,10 +110,8 @@ def convert_to_tensor(
     if isinstance(value, list | tuple) and _holds_tensor(value):
         return _pack(value, wanted, name)
     if wanted is None and preferred_dtype is not None:
-        try:
+        with contextlib.suppress(GraphTypeError, GraphValueError):  # it is only a preference
             return constant(value, preferred_dtype, name=name or "Const")
-        except (GraphTypeError, GraphValueError):
-            pass  # `preferred_dtype` is only a preference
     return constant(value, wanted, name=name or "Const")
 
 

@@ -97,9 +97,8 @@ class Planner:
         incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
         parts = partition(subgraph, incarnations, self._new_name, client)
         local, remote = self._split_by_process(parts)
-        local = {
-            client: Subgraph([], [], [], [])
-        } | local  # the client's partition comes first, even if it is empty
+        # The client's partition comes first, even if it is empty.
+        local = {client: Subgraph([], [], [], [])} | local
         return Plan(
             signature,
             tuple(self._partition(name, part, signature) for name, part in local.items()),
