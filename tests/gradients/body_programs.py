@@ -21,6 +21,26 @@ def program(build: Program) -> Program:
     return build
 
 
+def less(bound: int) -> Any:
+    """The condition of a loop that counts to a bound."""
+
+    @Defun(COUNT, D, D)
+    def c(i, a, b):
+        return i < bound
+
+    return c
+
+
+def sines() -> Any:
+    """The body of a loop that counts, in which a becomes sin(a) * b."""
+
+    @Defun(COUNT, D, D)
+    def b(i, a, b):
+        return i + 1, ax.sin(a) * b, b
+
+    return b
+
+
 @program
 def call(_: Any, x: Any) -> Any:
     @Defun(D)
@@ -87,32 +107,16 @@ def choice(_: Any, x: Any) -> Any:
 
 @program
 def loop(_: Any, x: Any) -> Any:
-    @Defun(COUNT, D, D)
-    def c(i, a, b):
-        return i < 4
-
-    @Defun(COUNT, D, D)
-    def b(i, a, b):
-        return i + 1, ax.sin(a) * b, b
-
-    return While([ax.constant(0), x, x * x], c, b)[1]
+    return While([ax.constant(0), x, x * x], less(4), sines())[1]
 
 
 @program
 def nested_loops(_: Any, x: Any) -> Any:
     @Defun(COUNT, D, D)
-    def c(i, a, b):
-        return i < 3
-
-    @Defun(COUNT, D, D)
-    def bo(i, a, b):
-        return i + 1, ax.sin(a) * b, b
-
-    @Defun(COUNT, D, D)
     def bb(i, a, b):
-        return i + 1, While([i, a, b * a], c, bo)[1] + a, b
+        return i + 1, While([i, a, b * a], less(3), sines())[1] + a, b
 
-    return While([ax.constant(0), x, x * x], c, bb)[1]
+    return While([ax.constant(0), x, x * x], less(3), bb)[1]
 
 
 @program
@@ -126,29 +130,17 @@ def conditional_in_loop(_: Any, x: Any) -> Any:
         return ax.exp(a) * ax.cos(b) * a
 
     @Defun(COUNT, D, D)
-    def c(i, a, b):
-        return i < 4
-
-    @Defun(COUNT, D, D)
     def b(i, a, b):
         return i + 1, If(ax.equal(i % 2, 0), [a, b], t, e)[0], b
 
-    return While([ax.constant(0), x, x * x], c, b)[1]
+    return While([ax.constant(0), x, x * x], less(4), b)[1]
 
 
 @program
 def loop_in_conditional(_: Any, x: Any) -> Any:
-    @Defun(COUNT, D, D)
-    def c(i, a, b):
-        return i < 4
-
-    @Defun(COUNT, D, D)
-    def b(i, a, b):
-        return i + 1, ax.sin(a) * b, b
-
     @Defun(D)
     def t(a):
-        return While([ax.constant(0), a, a * a], c, b)[1]
+        return While([ax.constant(0), a, a * a], less(4), sines())[1]
 
     @Defun(D)
     def e(a):
@@ -168,12 +160,6 @@ def call_in_dataflow_loop(_: Any, x: Any) -> Any:
 
 @program
 def functional_loop_in_branch(_: Any, x: Any) -> Any:
-    @Defun(COUNT, D, D)
-    def c(i, a, b):
-        return i < 4
-
-    @Defun(COUNT, D, D)
-    def b(i, a, b):
-        return i + 1, ax.sin(a) * b, b
-
-    return ax.cond(ax.reduce_sum(x) > 1.0, lambda: While([ax.constant(0), x, x * x], c, b)[1], lambda: x)
+    return ax.cond(
+        ax.reduce_sum(x) > 1.0, lambda: While([ax.constant(0), x, x * x], less(4), sines())[1], lambda: x
+    )

@@ -9,6 +9,9 @@ import numpy as np
 
 import aioexec as ax
 
+POINTS = ([0.7, 1.1], [0.2, 0.3])
+"""On both sides of the conditions of programs."""
+
 DIRECTION = np.array([1.0, 0.7])
 STEP = 1e-6
 
@@ -22,6 +25,17 @@ def along(total: Any, x: Any) -> Any:
 def summed(result: Any) -> Any:
     parts = result if isinstance(result, list | tuple) else [result]
     return ax.add_n([ax.reduce_sum(part) for part in parts])
+
+
+async def check_program(build: Any, x: Any, order: int) -> None:
+    """Check the derivatives of a program up to an order, at each of POINTS."""
+    chain = [summed(build(ax, x))]
+    for _ in range(order):
+        chain.append(along(chain[-1], x))
+
+    async with ax.Session() as session:
+        for point in POINTS:
+            await check_derivatives(session, chain, x, point)
 
 
 async def check_derivatives(session: Any, chain: Sequence[Any], x: Any, value: Any) -> None:

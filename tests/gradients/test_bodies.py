@@ -11,10 +11,8 @@ import aioexec as ax
 from aioexec.ops.functions.call_functions import If
 from aioexec.ops.functions.defun import Defun
 from tests.gradients.body_programs import PROGRAMS
-from tests.gradients.numeric import along, check_derivatives, summed
+from tests.gradients.numeric import check_program
 from tests.gradients.programs import Program
-
-POINTS = ([0.7, 1.1], [0.2, 0.3])
 
 
 @pytest.fixture
@@ -25,24 +23,13 @@ def x():
 
 @pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
 async def test_gradients_are_what_differences_say(x: Any, build: Program):
-    total = summed(build(ax, x))
-    chain = [total, along(total, x)]
-
-    async with ax.Session() as session:
-        for point in POINTS:
-            await check_derivatives(session, chain, x, point)
+    await check_program(build, x, order=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
 async def test_gradients_of_gradients_are_what_differences_say(x: Any, build: Program):
-    total = summed(build(ax, x))
-    first = along(total, x)
-    chain = [total, first, along(first, x)]
-
-    async with ax.Session() as session:
-        for point in POINTS:
-            await check_derivatives(session, chain, x, point)
+    await check_program(build, x, order=2)
 
 
 async def test_what_is_random_in_a_body_is_drawn_once(x: Any):

@@ -11,11 +11,8 @@ import aioexec as ax
 from aioexec.errors import GraphValueError
 from aioexec.gradients.places import Places
 from aioexec.graph.kernels.kernel import Role
-from tests.gradients.numeric import along, check_derivatives, summed
+from tests.gradients.numeric import POINTS, along, check_program, summed
 from tests.gradients.programs import PROGRAMS, Program
-
-POINTS = ([0.7, 1.1], [0.2, 0.3])
-"""On both sides of the conditions that depend on values."""
 
 
 @pytest.fixture
@@ -31,24 +28,13 @@ def x(graph):
 
 @pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
 async def test_gradients_are_what_differences_say(x: Any, build: Program):
-    total = summed(build(ax, x))
-    chain = [total, along(total, x)]
-
-    async with ax.Session() as session:
-        for point in POINTS:
-            await check_derivatives(session, chain, x, point)
+    await check_program(build, x, order=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
 async def test_gradients_of_gradients_are_what_differences_say(x: Any, build: Program):
-    total = summed(build(ax, x))
-    first = along(total, x)
-    chain = [total, first, along(first, x)]
-
-    async with ax.Session() as session:
-        for point in POINTS:
-            await check_derivatives(session, chain, x, point)
+    await check_program(build, x, order=2)
 
 
 @pytest.mark.slow
