@@ -23,12 +23,12 @@ from aioexec.ops.convolution.windows import (
     SPATIAL,
     Array,
     Axes,
-    as_given,
     channels_last,
     check_attrs,
     check_spatial_only,
     counts,
     crop,
+    finish,
     format_name,
     infer_windows,
     make_axes,
@@ -82,7 +82,7 @@ def given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[D
 # Reference kernels, on images [batch, height, width, channels]
 
 
-def _wide(value: Array) -> Array:
+def wide(value: Array) -> Array:
     """Convert to the dtype of accumulation."""
     return value.astype(np.float32) if value.dtype.itemsize < 4 else value
 
@@ -110,7 +110,7 @@ def compare(image: Array, dy: Array, axes: Axes) -> Array:
     result = np.empty((*(axis.window for axis in axes), image.shape[-1], dy.shape[-1]), image.dtype)
     places = list(range(image.ndim - 1))
     if not sees_all(axes):
-        result[...] = np.sum(np.zeros_like(dy) * dy, axis=tuple(places))  # drop padding
+        result[...] = np.sum(np.zeros_like(dy) * dy, axis=tuple(places))  # taps of padding: 0, or NaN
     for tap in taps(axes, seen=True):
         result[tap] = np.tensordot(padded[seen_by(axes, tap)], dy, axes=(places, places))
     return result
@@ -143,11 +143,8 @@ def _by_group(
     return np.concatenate([compute(one, other, axes) for one, other in parts], axis=joined)
 
 
-def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
-    return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
-
-
-def _axes(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
+def axes_of(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
+    """Return the windows along the spatial axes, after checking the ranks."""
     rank = len(attrs["data_format"])
     if len(image) != rank or len(filters) != rank:
         raise InvalidArgumentError(
@@ -161,15 +158,17 @@ def conv_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, filters: Array) -> Array:
-        axes = _axes(attrs, image.shape, filters.shape)
-        seen = _wide(channels_last(attrs, image))
+        axes = axes_of(attrs, image.shape, filters.shape)
+        seen = wide(channels_last(attrs, image))
         groups = _groups(seen.shape[-1], filters.shape)
-        return _finish(attrs, _by_group(correlate, seen, _wide(filters), axes, groups, -1), image.dtype)
+        return finish(attrs, _by_group(correlate, seen, wide(filters), axes, groups, -1), image.dtype)
 
     return compute
 
 
-def shape_in(name: str, value: Array, rank: int) -> tuple[int, ...]:
+def shape_in(attrs: Attrs, name: str, value: Array) -> tuple[int, ...]:
+    """Return the shape in a vector operand."""
+    rank = len(attrs["data_format"])
     if value.shape != (rank,):
         raise InvalidArgumentError(
             f"{name} must be a vector of {rank} elements, got shape {list(value.shape)}"
@@ -179,9 +178,12 @@ def shape_in(name: str, value: Array, rank: int) -> tuple[int, ...]:
     return tuple(int(size) for size in value)
 
 
-def _check_dy(attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes) -> None:
+def check_dy(
+    attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes, depth: int
+) -> None:
+    """Check that `dy` has one element of `depth` channels per window."""
     data_format = attrs["data_format"]
-    expected = [image[0], *counts(axes), filters[-1]]
+    expected = [image[0], *counts(axes), depth]
     order = (0, *SPATIAL[data_format], DEPTH[data_format])
     got = [int(dy.shape[axis]) for axis in order] if dy.ndim == len(order) else list(dy.shape)
     if got != expected:
@@ -196,12 +198,12 @@ def input_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
-        shape = shape_in("input_sizes", sizes, filters.ndim)
-        axes = _axes(attrs, shape, filters.shape)
-        _check_dy(attrs, dy, shape, filters.shape, axes)
+        shape = shape_in(attrs, "input_sizes", sizes)
+        axes = axes_of(attrs, shape, filters.shape)
+        check_dy(attrs, dy, shape, filters.shape, axes, filters.shape[-1])
         groups = _groups(shape[DEPTH[attrs["data_format"]]], filters.shape)
-        above = _wide(channels_last(attrs, dy))
-        return _finish(attrs, _by_group(spread, _wide(filters), above, axes, groups, -1), dy.dtype)
+        above = wide(channels_last(attrs, dy))
+        return finish(attrs, _by_group(spread, wide(filters), above, axes, groups, -1), dy.dtype)
 
     return compute
 
@@ -211,10 +213,10 @@ def filter_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
-        shape = shape_in("filter_sizes", sizes, image.ndim)
-        axes = _axes(attrs, image.shape, shape)
-        _check_dy(attrs, dy, image.shape, shape, axes)
-        seen, above = _wide(channels_last(attrs, image)), _wide(channels_last(attrs, dy))
+        shape = shape_in(attrs, "filter_sizes", sizes)
+        axes = axes_of(attrs, image.shape, shape)
+        check_dy(attrs, dy, image.shape, shape, axes, shape[-1])
+        seen, above = wide(channels_last(attrs, image)), wide(channels_last(attrs, dy))
         groups = _groups(seen.shape[-1], shape)
         return _by_group(compare, seen, above, axes, groups, -1).astype(image.dtype, copy=False)
 

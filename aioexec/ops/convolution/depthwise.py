@@ -5,6 +5,7 @@ As in `conv`, the gradient of each of the three ops consists of the other two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,22 +18,29 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.convolution import depthwise_launches
-from aioexec.ops.convolution.conv import filter_gradient, input_gradient, same_attrs, shape_in
+from aioexec.ops.convolution.conv import (
+    axes_of,
+    check_dy,
+    filter_gradient,
+    input_gradient,
+    same_attrs,
+    shape_in,
+    wide,
+)
 from aioexec.ops.convolution.layouts import either_layout
 from aioexec.ops.convolution.windows import (
     DEPTH,
     SPATIAL,
     Array,
     Axes,
-    as_given,
     channels_last,
     check_attrs,
     check_spatial_only,
     counts,
     crop,
+    finish,
     format_name,
     infer_windows,
-    make_axes,
     pad,
     padded_shape,
     padding_attrs,
@@ -97,7 +105,7 @@ def compare(image: Array, dy: Array, shape: Sequence[int], axes: Axes) -> Array:
     above = dy.reshape(*dy.shape[:3], *shape[2:])
     result = np.empty(shape, image.dtype)
     if not sees_all(axes):
-        result[...] = np.sum(np.zeros_like(above) * above, axis=(0, 1, 2))  # drop padding
+        result[...] = np.sum(np.zeros_like(above) * above, axis=(0, 1, 2))  # taps of padding: 0, or NaN
     for tap in taps(axes, seen=True):
         result[tap] = np.sum(padded[seen_by(axes, tap)] * above, axis=(0, 1, 2))
     return result
@@ -105,23 +113,14 @@ def compare(image: Array, dy: Array, shape: Sequence[int], axes: Axes) -> Array:
 
 def _wide(attrs: Attrs, value: Array) -> Array:
     """Convert to [batch, height, width, channels] and the dtype of accumulation."""
-    value = channels_last(attrs, value)
-    return value.astype(np.float32) if value.dtype.itemsize < 4 else value
-
-
-def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
-    return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
+    return wide(channels_last(attrs, value))
 
 
 def _axes(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
-    if len(image) != 4 or len(filters) != 4:
-        raise InvalidArgumentError(
-            f"input and filter must be 4-dimensional, got shapes {list(image)} and {list(filters)}"
-        )
-    depth = image[DEPTH[attrs["data_format"]]]
+    axes, depth = axes_of(attrs, image, filters), image[DEPTH[attrs["data_format"]]]
     if depth != filters[2]:
         raise InvalidArgumentError(f"input and filter must have the same depth: {depth} vs {filters[2]}")
-    return make_axes(attrs, image, filters)
+    return axes
 
 
 def _check_attrs(context: KernelContext) -> Attrs:
@@ -146,32 +145,19 @@ def _forward_kernel(context: KernelContext) -> Compute:
 
     def compute(image: Array, filters: Array) -> Array:
         axes = _axes(attrs, image.shape, filters.shape)
-        wide = filters.astype(np.float32) if filters.dtype.itemsize < 4 else filters
-        return _finish(attrs, correlate(_wide(attrs, image), wide, axes), image.dtype)
+        return finish(attrs, correlate(_wide(attrs, image), wide(filters), axes), image.dtype)
 
     return compute
-
-
-def _check_dy(attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes) -> None:
-    expected = [image[0], axes[0].count, axes[1].count, filters[2] * filters[3]]
-    order = (0, *SPATIAL[attrs["data_format"]], DEPTH[attrs["data_format"]])
-    got = [int(dy.shape[axis]) for axis in order] if dy.ndim == 4 else list(dy.shape)
-    if got != expected:
-        raise InvalidArgumentError(
-            f"out_backprop has batch, height, width, depth {got}, expected {expected} for input {list(image)} "
-            f"and filter {list(filters)}"
-        )
 
 
 def _input_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
-        shape = shape_in("input_sizes", sizes, 4)
+        shape = shape_in(attrs, "input_sizes", sizes)
         axes = _axes(attrs, shape, filters.shape)
-        _check_dy(attrs, dy, shape, filters.shape, axes)
-        wide = filters.astype(np.float32) if filters.dtype.itemsize < 4 else filters
-        return _finish(attrs, spread(wide, _wide(attrs, dy), axes), dy.dtype)
+        check_dy(attrs, dy, shape, filters.shape, axes, math.prod(filters.shape[2:]))
+        return finish(attrs, spread(wide(filters), _wide(attrs, dy), axes), dy.dtype)
 
     return compute
 
@@ -180,9 +166,9 @@ def _filter_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
-        shape = shape_in("filter_sizes", sizes, 4)
+        shape = shape_in(attrs, "filter_sizes", sizes)
         axes = _axes(attrs, image.shape, shape)
-        _check_dy(attrs, dy, image.shape, shape, axes)
+        check_dy(attrs, dy, image.shape, shape, axes, math.prod(shape[2:]))
         result = compare(_wide(attrs, image), _wide(attrs, dy), shape, axes)
         return result.astype(image.dtype, copy=False)
 

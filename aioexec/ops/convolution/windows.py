@@ -233,6 +233,11 @@ def as_given(attrs: Attrs, value: Array) -> Array:
     return np.moveaxis(value, -1, 1) if attrs["data_format"].startswith("NC") else value
 
 
+def finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a channels-last result in the order of `data_format`, contiguous, in a dtype."""
+    return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
+
+
 def pad(value: Array, axes: Axes, fill: Any = 0) -> Array:
     """Pad a channels-last image as far as its windows reach."""
     edges = [(axis.before, max(axis.reach - axis.before - axis.size, 0)) for axis in axes]

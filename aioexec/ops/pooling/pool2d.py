@@ -24,12 +24,12 @@ from aioexec.ops.convolution.windows import (
     SPATIAL,
     Array,
     Axes,
-    as_given,
     channels_last,
     check_attrs,
     check_spatial_only,
     counts,
     crop,
+    finish,
     format_name,
     infer_windows,
     inside,
@@ -178,10 +178,6 @@ def average_adjoint(dy: Array, axes: Axes) -> Array:
     return crop(padded, axes)
 
 
-def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
-    return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
-
-
 def _wide(attrs: Attrs, value: Array) -> Array:
     """Convert to [batch, height, width, channels] and the dtype of accumulation."""
     value = channels_last(attrs, value)
@@ -212,7 +208,7 @@ def max_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("ksize", "strides"))
 
     def compute(image: Array) -> Array:
-        return _finish(attrs, maximum(channels_last(attrs, image), axes_of(attrs, image.shape)), image.dtype)
+        return finish(attrs, maximum(channels_last(attrs, image), axes_of(attrs, image.shape)), image.dtype)
 
     return compute
 
@@ -226,7 +222,7 @@ def max_grad_kernel(context: KernelContext) -> Compute:
         check_shape("orig_output", attrs, pooled, image.shape, axes)
         check_shape("grad", attrs, dy, image.shape, axes)
         tap = first_maximum(channels_last(attrs, image), axes)
-        return _finish(attrs, return_to(_wide(attrs, dy), tap, axes), dy.dtype)
+        return finish(attrs, return_to(_wide(attrs, dy), tap, axes), dy.dtype)
 
     return compute
 
@@ -243,7 +239,7 @@ def max_grad_grad_kernel(context: KernelContext) -> Compute:
                 f"grad has shape {ddx.shape}, expected that of orig_input, {image.shape}"
             )
         tap = first_maximum(channels_last(attrs, image), axes)
-        return _finish(attrs, take_from(channels_last(attrs, ddx), tap, axes), ddx.dtype)
+        return finish(attrs, take_from(channels_last(attrs, ddx), tap, axes), ddx.dtype)
 
     return compute
 
@@ -253,7 +249,7 @@ def average_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("ksize", "strides"))
 
     def compute(image: Array) -> Array:
-        return _finish(attrs, average(_wide(attrs, image), axes_of(attrs, image.shape)), image.dtype)
+        return finish(attrs, average(_wide(attrs, image), axes_of(attrs, image.shape)), image.dtype)
 
     return compute
 
@@ -270,7 +266,7 @@ def average_grad_kernel(context: KernelContext) -> Compute:
         image = tuple(int(size) for size in sizes)
         axes = axes_of(attrs, image)
         check_shape("grad", attrs, dy, image, axes)
-        return _finish(attrs, average_adjoint(_wide(attrs, dy), axes), dy.dtype)
+        return finish(attrs, average_adjoint(_wide(attrs, dy), axes), dy.dtype)
 
     return compute
 
