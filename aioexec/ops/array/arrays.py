@@ -86,7 +86,7 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
     return tuple(count // known if dim is None else dim for dim in wanted)
 
 
-def _infer_of_empty(dims: Sequence[int], wanted: Sequence[int]) -> list[int]:
+def _infer_of_empty(dims: Sequence[int | None], wanted: Sequence[int]) -> list[int]:
     """Infer the size -1 for a tensor without elements as if no size were 0, as TensorFlow does."""
     left = prod(dim for dim in dims if dim) // prod(dim for dim in wanted if dim > 0)
     return [left if dim == -1 else dim for dim in wanted]
@@ -104,7 +104,7 @@ def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     given = context.inputs[0]
     done = reshaped(given, tuple(None if dim == -1 else dim for dim in dims))
     if done is not None and None in done and given is not None and None not in given:
-        return [tuple(_infer_of_empty([dim for dim in given if dim is not None], dims))]
+        return [tuple(_infer_of_empty(given, dims))]
     return [done]
 
 

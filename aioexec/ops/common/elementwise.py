@@ -182,8 +182,7 @@ def function_of(op_type: str, summary: str, name_of_function: str | None = None)
     def function(x: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, x, name=name)
 
-    doc = f"Return {summary} element-wise, with the shape and dtype of `x`."
-    return named(function, name_of_function or snake_case(op_type), doc)
+    return named(function, name_of_function or snake_case(op_type), f"Return {summary} element-wise.")
 
 
 def function_of_two(op_type: str, summary: str, name_of_function: str | None = None) -> BinaryFunction:

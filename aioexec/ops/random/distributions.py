@@ -108,14 +108,14 @@ def _truncated_kernel(context: KernelContext) -> Compute:
         if not sizes:
             raise InvalidArgumentError(f"Shape vector must not be empty, got shape {shown(sizes)}")
         _check_lengths(parameters, sizes[0])
-        total = size_of(sizes)
-        if total == 0:
-            if any(parameter.size != 1 for parameter in parameters):
-                _by_batch(parameters, sizes[0])  # which checks them
-            return np.zeros(sizes, dtype)
+        total, same = size_of(sizes), all(parameter.size == 1 for parameter in parameters)
         result = np.empty(total, dtype)  # allocated first: too large a request fails before drawing
-        count, size = batches_of(sizes, all(parameter.size == 1 for parameter in parameters))
-        rows = list(zip(*_by_batch(parameters, count), strict=True))
+        if total or not same:
+            _check_values(*(parameter.reshape(-1) for parameter in parameters))
+        if total == 0:
+            return np.zeros(sizes, dtype)
+        count, size = batches_of(sizes, same)
+        rows = zip(*(np.broadcast_to(parameter.reshape(-1), count) for parameter in parameters), strict=True)
         start = stream.reserve(reserved_for_truncated(count, size))
         batches = Batches(stream.key, start, dtype)
         for k, row in enumerate(rows):
@@ -134,14 +134,7 @@ def _check_lengths(parameters: Sequence[Array], given: int) -> None:
             )
 
 
-def _by_batch(parameters: Sequence[Array], count: int) -> list[Array]:
-    """Broadcast each parameter to one value per batch.
-
-    Raises:
-        InvalidArgumentError: the parameters are invalid.
-    """
-    wide = [np.broadcast_to(parameter.reshape(-1), (count,)) for parameter in parameters]
-    _mean, deviation, least, greatest = wide
+def _check_values(_mean: Array, deviation: Array, least: Array, greatest: Array) -> None:
     wide_enough = np.finfo(np.float64 if deviation.dtype == np.float64 else np.float32).tiny
     if not (
         (deviation >= wide_enough) & (least < greatest) & (np.isfinite(least) | np.isfinite(greatest))
@@ -149,7 +142,6 @@ def _by_batch(parameters: Sequence[Array], count: int) -> list[Array]:
         raise InvalidArgumentError(
             "Invalid parameters: need stdevs > 0, minvals < maxvals, one of them finite"
         )
-    return wide
 
 
 def _truncated_shape(context: ShapeContext) -> Sequence[Dims]:

@@ -23,7 +23,7 @@ from aioexec.graph.kernels.kernel import Attrs, Launches, Native, Operand, Spec,
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.array.gathering import NUMBERS, OUTSIDE, adding_launch, zeros_launch
-from aioexec.ops.common.elementwise import Array, in_float32, named, shown
+from aioexec.ops.common.elementwise import Array, in_float32, named, shown, snake_case
 from aioexec.shapes import Dims
 
 # Shapes
@@ -300,7 +300,7 @@ def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
         return apply_op(f"Segment{kind}", data, segment_ids, name=name)
 
     doc = f"Return the {summary} of the rows of `data` of each id; the ids must be ascending."
-    return named(function, f"segment_{kind.lower()}", doc)
+    return named(function, snake_case(f"Segment{kind}"), doc)
 
 
 def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
@@ -308,7 +308,7 @@ def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
         return apply_op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
 
     doc = f"Return the {summary} of the rows of `data` of each id; rows with negative ids are dropped."
-    return named(function, f"unsorted_segment_{kind.lower()}", doc)
+    return named(function, snake_case(f"UnsortedSegment{kind}"), doc)
 
 
 segment_sum = _sorted_function("Sum", "sum")

@@ -18,7 +18,7 @@ from aioexec.graph.kernels.kernel import plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.array.gathering import check_indices
-from aioexec.ops.common.elementwise import Array, in_float32, named, shown
+from aioexec.ops.common.elementwise import Array, in_float32, named, shown, snake_case
 from aioexec.ops.reduction.segments import check_sorted, reduced_rows, scalar, segment_count
 from aioexec.shapes import Dims
 
@@ -183,7 +183,7 @@ def _function(kind: str, summary: str) -> Callable[..., Tensor]:
         return result
 
     doc = f"Return {summary} of the rows data[indices[k]] for each id segment_ids[k]; the ids must be ascending."
-    return named(function, f"sparse_segment_{kind.lower().replace('tn', 't_n')}", doc)
+    return named(function, snake_case(f"SparseSegment{kind}"), doc)
 
 
 sparse_segment_sum = _function("Sum", "the sum")
