@@ -5,6 +5,8 @@ same buckets as TensorFlow's; strings are not, since they are hashed differently
 
 State: `_entries`, and `_places`, the bucket of each of its keys; `_buckets`, the content of every bucket ever used: key and
 value, or the deleted key with its former value; `buckets`, their number.
+
+Invariants (`check_invariants`): `_places` and `_buckets` agree; at most `max_load_factor` of the buckets have entries.
 """
 
 from __future__ import annotations

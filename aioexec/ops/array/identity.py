@@ -145,7 +145,7 @@ def identity(input: Any, name: str | None = None) -> Any:
 
 
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
-    """Return tensors with the values of `inputs`, which become available together."""
+    """Return tensors with the values of `input`, which become available together."""
     outputs = apply_list_op("IdentityN", list(input), name=name)
     assert isinstance(outputs, list)
     return outputs

@@ -157,7 +157,7 @@ def _cut(
 
 
 def _check_scalar(axis: Array | None) -> None:
-    """Raise unless a `split_dim` is a scalar or, as it is not constant, unknown."""
+    """Raise GraphValueError if a static `split_dim` is not a scalar."""
     if axis is not None and axis.ndim:
         raise GraphValueError(
             f"Input must be scalar but has rank {axis.ndim}: split_dim of shape {list(axis.shape)}"

@@ -32,7 +32,7 @@ def _words(path: str, count: int) -> list[bytes]:
 
 def _remapping(proceed: Proceed, new: str, old: str, offset: int, count: int, old_size: int) -> Any:
     """Return for each new word its number in the old vocabulary, or -1; and the count of those found."""
-    words = _words(new, -1)  # what else is there has to be a vocabulary too
+    words = _words(new, -1)  # as in TensorFlow, words outside of the range are validated, too
     if len(words) < offset + count:
         raise InvalidArgumentError(
             f"{new}: {offset + count} words are needed for the new vocabulary, there are {len(words)}"

@@ -188,23 +188,21 @@ for _name, _verb in VERBS.items():
 # Functions
 
 
-def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
-    """Update rows of a variable of either kind; return an object that reads the new content."""
-    reference = reference_of(ref)
-    if reference is None:
-        values = convert_to_tensor(updates, ref.dtype)
-        op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
-        return ref.after(op)
-    return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
-
-
 def scatter_function(op_type: str, summary: str, *, locks: bool = False) -> Callable[..., Any]:
-    """Return the Python function of an update by index; `locks` is the default of `use_locking`."""
+    """Return the Python function of an update by index; `locks` is the default of `use_locking`.
+
+    The function updates a variable of either kind, and returns an object that reads the new content.
+    """
 
     def function(
         ref: Any, indices: Any, updates: Any, use_locking: bool = locks, name: str | None = None
     ) -> Any:
-        return scatter(op_type, ref, indices, updates, use_locking, name)
+        reference = reference_of(ref)
+        if reference is None:
+            values = convert_to_tensor(updates, ref.dtype)
+            op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
+            return ref.after(op)
+        return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
 
     return named(function, snake_case(op_type), f"{summary}.")
 

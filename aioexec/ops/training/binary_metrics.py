@@ -222,13 +222,13 @@ def _fraction_at_thresholds(kind: str, other: str, summary: str) -> Callable[...
         updates_collections: Any = None,
         name: str | None = None,
     ) -> Metric:
-        def share(counts: Mapping[str, Any], called: str) -> Tensor:
+        def fraction(counts: Mapping[str, Any], called: str) -> Tensor:
             total = MARGIN + counts["tp"] + counts[other]
             return apply_op("RealDiv", counts["tp"], total, name=f"{kind}_{called}")
 
         with variable_scope(name, f"{kind}_at_thresholds", [predictions, labels, weights]):
             counts = _at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
-            return _metric_of_counts(counts, share, metrics_collections, updates_collections)
+            return _metric_of_counts(counts, fraction, metrics_collections, updates_collections)
 
     return named(metric, f"{kind}_at_thresholds", f"Return {summary}, at each threshold.")
 
