@@ -284,7 +284,7 @@ def _no_outputs(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _batches_of_components(context: ShapeContext) -> Sequence[Dims]:
-    """Shape rule: unknown, since only the queue knows shapes; `Queue.dequeue` and the like set them from the Python object."""
+    """Shape rule: unknown, since only the queue has them; `Queue.dequeue` and the like set them from the Python object."""
     n = context.value(1)
     if n is not None and n.ndim == 0 and n < 0:
         raise GraphValueError(f"Input 'n' must be >= 0, but is {n}")

@@ -2,7 +2,7 @@
 
 The diagonals from k[0] to k[1] (0 is the main one, positive ones are above it) are stored as rows of a matrix, highest first,
 padded to the longest one; a single diagonal is a vector. `align` names the side of the content: its first word for the
-diagonals above and including the main one, its second for those below. V1 of the ops knows the main diagonal only; V2 pads on
+diagonals above and including the main one, its second for those below. V1 of the ops has the main diagonal only; V2 pads on
 the right.
 """
 

@@ -17,7 +17,7 @@ FEEDS = {"x:0": np.ones(2, np.float32), "rows:0": np.arange(6, dtype=np.float32)
 
 @dataclass(frozen=True, slots=True)
 class ArrayProgram:
-    """What to do with one array: write elements, in a loop of so many rounds or one by one, then read.
+    """A program on one array: write elements, in a loop of so many rounds or one by one, then read.
 
     Attributes:
         shape, infers, clears, grows: arguments of the array.

@@ -63,7 +63,7 @@ class Along:
 
 
 class Windows:
-    """Where the windows of a node lie, taken from its attributes."""
+    """The positions of the windows of a node, by its attributes."""
 
     def __init__(self, attrs: dict[str, Any], window: tuple[int, int]) -> None:
         self.attrs = attrs

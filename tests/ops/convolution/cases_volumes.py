@@ -34,7 +34,7 @@ def every(place: tuple[int, ...]) -> Any:
 
 
 class Volume:
-    """Where the windows over a volume (channels last) lie."""
+    """The positions of the windows over a volume (channels last)."""
 
     def __init__(self, shape: tuple[int, ...], window: tuple[int, ...], stride: int, padding: str) -> None:
         self.shape = shape
@@ -108,7 +108,7 @@ class Volume:
         return dx
 
     def numbers_of_maxima(self, x: Array) -> Array:
-        """Where the maxima of an image without ties are."""
+        """The positions of the maxima of an image without ties."""
         flat = np.arange(x[0].size).reshape(x[0].shape)
         result = np.zeros((x.shape[0], *self.counts, x.shape[-1]), np.int64)
         pooled = self.maximum(x)
