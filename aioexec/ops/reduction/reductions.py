@@ -401,7 +401,7 @@ reduce_mean = _reduction(
 reduce_prod = _reduction("Prod", "Return the product over `axis`, as `reduce_sum`")
 reduce_max = _reduction(
     "Max",
-    "Return the maximum over `axis`, as `reduce_sum`; NaN if there is one, the dtype's lowest value of no elements",
+    "Return the maximum over `axis`, as `reduce_sum`; NaN if an element is NaN, the lowest value if there are none",
 )
 reduce_min = _reduction("Min", "Return the minimum over `axis`, as `reduce_max`")
 reduce_all = _reduction("All", "Return whether all bools over `axis` are true, as `reduce_sum`")
