@@ -194,7 +194,7 @@ class Places:
     def _find(self, op: Operation) -> Place:
         place = self._joined(op)
         if op.row.role is Role.ENTER:
-            self._note_enter(op, place)
+            self._note_enter(op)
         return place
 
     def _joined(self, op: Operation) -> Place:
@@ -211,7 +211,7 @@ class Places:
                 guards.update(dict.fromkeys(place.guards))
         return Place(frame, tuple(guards))
 
-    def _note_enter(self, op: Operation, place: Place) -> None:
+    def _note_enter(self, op: Operation) -> None:
         name = op.attrs["frame_name"]
         if name not in self._frames:
             together = [op, *(each for each in self._enters.get(name, ()) if each is not op)]

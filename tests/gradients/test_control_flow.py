@@ -126,7 +126,7 @@ def test_gradient_nodes_lie_under_the_name_of_the_call(x: Any):
     assert all(op.name.startswith("back/") for op in x.graph.get_operations()[count:])
 
 
-def test_the_structure_of_a_graph_is_told_from_its_edges(x: Any):
+def test_the_places_of_a_graph_follow_from_its_edges(x: Any):
     inside = []
 
     def body(i: Any, a: Any) -> Any:

@@ -297,7 +297,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How to divide a launch among workers: it has `words[word]` independent units of work.
+    """The division of a launch among workers: it has `words[word]` independent units of work.
 
     Unit u of operand k begins u * strides[k] bytes after unit 0. Tasks are multiples of `grain` units.
     """
@@ -331,7 +331,7 @@ class Epilogue:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """How the output of a product can be passed, block by block, to an elementwise kernel that consumes it.
+    """The passing of the output of a product, block by block, to an elementwise kernel that consumes it.
 
     Attributes:
         kernel: the fused kernel. Its operands are the factors (the first two of the launch), then all operands of the
@@ -406,7 +406,7 @@ CHANGING = frozenset({ListVerb.PUSH, ListVerb.POP, ListVerb.WRITE, ListVerb.WRIT
 
 @dataclass(frozen=True, slots=True)
 class ListUse:
-    """How a node uses the list at its input 0, or makes one.
+    """The operation of a node on the list at its input 0, or that makes one.
 
     Attributes:
         outputs: the kind of each output: "list", "value" (an element, a stack of elements, a length), or "flow" (input `flow`,

@@ -156,16 +156,16 @@ class Draft:
         """Redirect all uses of an edge to another."""
         for user in self.users(old[0]):
             user.inputs = [new if edge == old else edge for edge in user.inputs]
-            self._note_change(user, old[0], new[0])
+            self._note_change(user, old[0])
         self.graph.fetches = [new if edge == old else edge for edge in self.graph.fetches]
 
     def _redirect_controls(self, old: Node, new: Node) -> None:
         for user in self.users(old):
             controls = (new if control is old else control for control in user.controls)
             user.controls = list(dict.fromkeys(controls))
-            self._note_change(user, old, new)
+            self._note_change(user, old)
 
-    def _note_change(self, user: Node, old: Node, new: Node) -> None:
+    def _note_change(self, user: Node, old: Node) -> None:
         self.note_uses(user)
         if not any(producer is old for producer in user.producers()):
             del self.consumers[id(old)][id(user)]

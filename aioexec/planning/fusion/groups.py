@@ -33,12 +33,12 @@ WHOLE, REST = 32, 16
 Place = tuple[int, tuple[int, ...], int]
 """The place of elements in a buffer: offset, strides, and element width (a bool in a register has one bit, not a byte)."""
 Uses = Callable[[Buffer], int]
-"""How often rows read a buffer; a larger number than any row's reads if it has other readers."""
+"""The number of reads of a buffer by rows; more than any row has if there are other readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a row reads or writes an operand.
+    """The access of a row to an operand.
 
     Attributes:
         memory: equal for buffers that may be the same memory, such as the present and the new content of a variable.
