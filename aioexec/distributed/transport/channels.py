@@ -1,6 +1,6 @@
 """The channel of a session to its server: local calls if the server is in the same loop, else the fast path or gRPC.
 
-Each session has a channel of its own and closes it at its end, which tells the server that the client is gone. The channel
+Each session has a channel of its own and closes it at its end, by which the server detects the end of the client. The channel
 fails calls to an unresponsive server (`liveness`).
 """
 

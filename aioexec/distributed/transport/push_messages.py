@@ -68,5 +68,5 @@ def _read(rest: bytes) -> tuple[str, bool, bool] | None:
         message = PushResponse.FromString(rest)
     except DecodeError:
         return None
-    said = message.rendezvous_key, message.is_dead, message.is_kept
-    return said if _written(*said) == rest else None
+    fields = message.rendezvous_key, message.is_dead, message.is_kept
+    return fields if _written(*fields) == rest else None

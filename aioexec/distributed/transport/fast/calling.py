@@ -69,7 +69,7 @@ class CallingConnection(Connection):
 
     def _on_challenge(self, event: Challenge) -> None:
         if self._token is None:
-            self._reject("it asks for a token, and there is none here")
+            self._reject("it requires a token, and there is none here")
         elif not is_proof(event.proof, self._token, SERVER, self._nonce, event.nonce):
             self._reject("it does not know the token")
         else:

@@ -109,13 +109,13 @@ def chunk(call: int, length: int) -> bytes:
 
 
 def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -> bytes:
-    said = [
+    pieces = [
         piece
         for url, value in payloads.items()
         for piece in (_PAYLOAD.pack(len(url.encode()), len(value)), url.encode(), value)
     ]
     text = message.encode(errors="replace")[:_MOST_TEXT]  # file names may be invalid text
-    return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *said)
+    return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *pieces)
 
 
 def request(

@@ -65,7 +65,7 @@ class Message:
 
     Attributes:
         number: counts the messages of the network.
-        kind: what it asks for or reports.
+        kind: its kind.
         source: the sending host.
         target: the receiving host.
         method: of the call it belongs to, "" for none.
