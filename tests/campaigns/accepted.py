@@ -29,13 +29,15 @@ class Accepted:
     reason: str
     says: str = ""  # part of TensorFlow's message
     only: Callable[[Call], bool] = always
+    we_say: str = ""  # part of our message
 
-    def covers(self, call: Call, ours: str, theirs: str, message: str) -> bool:
+    def covers(self, call: Call, ours: str, our_message: str, theirs: str, message: str) -> bool:
         return (
             (self.ops == EVERY_OP or call.op_type in self.ops.split())
             and self.ours in (ours, ANY)
             and self.theirs in (theirs, ANY)
             and self.says in message
+            and self.we_say in our_message
             and self.only(call)
         )
 

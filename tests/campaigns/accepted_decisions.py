@@ -260,9 +260,9 @@ DECIDED = (
     ),
     Accepted(
         "Range",
-        VALUES,
-        VALUES,
-        "TensorFlow takes a limit or a count below the normal numbers for zero",
+        ANY,
+        ANY,
+        "TensorFlow takes limits, steps and counts below the normal numbers for zero",
         only=lambda call: has_denormals(call) or has_tiny_count(call),
     ),
     Accepted(
@@ -306,13 +306,23 @@ DECIDED = (
         "sparse tensors are serialized as strings only",
         only=lambda call: call.attrs.get("out_type") is not None and call.attrs["out_type"].name == "variant",
     ),
-    Accepted(
-        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2 MatrixInverse MatrixSolve Lu "
-        f"SparseDenseCwiseDiv {UPDATES_WITH_STRENGTHS}",
-        VALUES,
-        ANY,
-        "TensorFlow takes numbers below the normal ones for zero",
-        only=has_denormals,
+    *(
+        Accepted(
+            ops,
+            VALUES,
+            theirs,
+            "TensorFlow takes numbers below the normal ones for zero",
+            says,
+            has_denormals,
+        )
+        for ops, theirs, says in (
+            ("NonMaxSuppressionWithOverlaps SparseAdd", VALUES, ""),
+            ("HistogramFixedWidth", INVALID, "value_range should satisfy"),
+            ("AudioSummaryV2", INVALID, "sample_rate must be > 0"),
+            ("MatrixInverse MatrixSolve Lu", INVALID, "not invertible"),
+            ("SparseDenseCwiseDiv", INVALID, "cannot divide by zero"),
+            (UPDATES_WITH_STRENGTHS, INVALID, "lr is not a positive scalar"),
+        )
     ),
     Accepted(
         "SparseAdd",
@@ -412,7 +422,11 @@ DECIDED = (
         only=lambda call: operands(call)[2].ndim > 0,
     ),
     Accepted(
-        "AvgPoolGrad AvgPool3DGrad", INVALID, VALUES, "the gradient has to have the shape of the output"
+        "AvgPoolGrad AvgPool3DGrad",
+        INVALID,
+        VALUES,
+        "the gradient has to have the shape of the output",
+        we_say="grad has shape",
     ),
     Accepted(
         "DepthwiseConv2dNative Conv2D Conv3D",

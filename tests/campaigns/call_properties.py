@@ -58,10 +58,6 @@ def has_windows_along_channels(call: Call) -> bool:
     return any(sizes[channels:][:1] != [1] for sizes in windows(call))
 
 
-def has_windows_along_batch(call: Call) -> bool:
-    return any(sizes[:1] != [1] for sizes in windows(call))
-
-
 def has_dilations(call: Call) -> bool:
     return set(call.attrs.get("dilations", ())) - {1} != set()
 

@@ -110,7 +110,7 @@ def _difference(call: Call, ours: Outcome, theirs: Answer) -> str | None:
         return None
     if _CANNOT_FEED in ours.message:
         return None
-    if any(each.covers(call, error, theirs.error, theirs.message) for each in ACCEPTED):
+    if any(each.covers(call, error, ours.message, theirs.error, theirs.message) for each in ACCEPTED):
         return None
     if error == theirs.error:
         found: tuple[Any, ...] = tuple(np.shape(value) for value in ours.values if value is not None)
