@@ -200,7 +200,7 @@ async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
 
 
-@pytest.mark.parametrize("longest", [1 << 62, -1], ids=["walk_inline", "for workers"])
+@pytest.mark.parametrize("longest", [1 << 62, -1], ids=["on the loop", "for workers"])
 async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatch, longest: int):
     monkeypatch.setattr(program_run, "_LONGEST_NS", longest)
 

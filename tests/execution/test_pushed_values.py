@@ -33,8 +33,8 @@ class ToyExchange:
         self.notified: set[str] = set()
         self.followers: set[str] = set()
         self.sources: set[str] = set()
-        self.on_value_pushed: list[tuple[str, Any, bool, bool]] = []
-        self._deliver = deliver or (lambda *said: self.on_value_pushed.append(said))
+        self.pushed: list[tuple[str, Any, bool, bool]] = []
+        self._deliver = deliver or (lambda *said: self.pushed.append(said))
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
         follower = key.split(";")[2].partition("/device:")[0]
@@ -239,7 +239,7 @@ async def test_a_step_that_joins_a_cluster_of_its_own_asks_for_everything(
     rendezvous.send(key(HERE, THERE), 1)
 
     assert wire.asked == [key(THERE, HERE)]
-    assert exchange.on_value_pushed == []
+    assert exchange.pushed == []
     assert await rendezvous.recv_here(key(HERE, THERE)) == (1, False)
     rendezvous.close()
 
@@ -255,7 +255,7 @@ async def test_a_value_goes_to_a_follower_and_is_not_kept(
     rendezvous.send(key(HERE, THERE), 1)
     rendezvous.send(key(HERE, THERE, "dead"), None, True)
 
-    assert exchange.on_value_pushed == [
+    assert exchange.pushed == [
         (key(HERE, THERE), 1, False, False),
         (key(HERE, THERE, "dead"), None, True, False),
     ]
@@ -267,7 +267,7 @@ async def test_a_large_value_is_kept_for_who_asks(exchange: ToyExchange, rendezv
 
     rendezvous.send(key(HERE, THERE), LARGE)
 
-    assert exchange.on_value_pushed == [(key(HERE, THERE), LARGE, False, True)]
+    assert exchange.pushed == [(key(HERE, THERE), LARGE, False, True)]
     assert await rendezvous.recv_here(key(HERE, THERE)) == (LARGE, False)
 
 
@@ -282,7 +282,7 @@ async def test_who_has_asked_gets_the_value_by_his_answer_unless_he_has_given_up
         rendezvous.send(key(HERE, THERE, edge), 1)
 
     assert await asked == (1, False)
-    assert exchange.on_value_pushed == [(key(HERE, THERE, "given up"), 1, False, False)]
+    assert exchange.pushed == [(key(HERE, THERE, "given up"), 1, False, False)]
     assert rendezvous.is_empty
 
 
@@ -297,7 +297,7 @@ async def test_what_was_kept_goes_to_who_begins_to_follow(
 
     rendezvous.push_kept()
 
-    assert [value for _, value, _, _ in exchange.on_value_pushed] == [1, LARGE, 2]
+    assert [value for _, value, _, _ in exchange.pushed] == [1, LARGE, 2]
     for left, value in ((key(HERE, THERE, 1), LARGE), (key(HERE, ELSEWHERE), 3), (key(HERE, HERE), 4)):
         assert rendezvous.try_recv(left) == (value, False)
     assert rendezvous.is_empty
@@ -318,7 +318,7 @@ async def test_only_a_step_that_has_told_a_task_something_ends_with_it(
             use(key(HERE, HERE))
     with pytest.raises(UnavailableError):
         rendezvous.send(key(HERE, THERE, "more"), 1)
-    assert exchange.on_value_pushed == [(key(HERE, THERE), 1, False, False)]
+    assert exchange.pushed == [(key(HERE, THERE), 1, False, False)]
 
 
 # Both sides, and a wire on which everything may overtake everything

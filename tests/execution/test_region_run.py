@@ -189,7 +189,7 @@ def test_entries_come_before_regions(run_of_branches):
 # Cancellation
 
 
-def test_a_cancelled_region_is_closed_and_can_be_executed_again(run_of_branches):
+def test_a_cancelled_region_is_closed_knows_what_has_run_and_can_be_executed_again(run_of_branches):
     spinners = Spinners()
     region = region_of(run_of_branches, spinners)
     region.execute(0)
@@ -198,6 +198,9 @@ def test_a_cancelled_region_is_closed_and_can_be_executed_again(run_of_branches)
     assert region.execute() == Outcome.CANCELLED
     assert spinners.places == [FREE]
     assert region.is_stopped
+    first, *others = region.link.region.tasks
+    assert all(region.has_run(row) for row in range(first.start, first.end))
+    assert not any(region.has_run(row) for task in others for row in range(task.start, task.end))
 
     assert region.execute() == Outcome.DONE
     assert not region.is_stopped

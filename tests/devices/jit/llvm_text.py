@@ -45,7 +45,6 @@ COMPARISONS = {
 }
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "or": "|", "and": "&", "xor": "^"}
 SIZES = {"i64": 8, "ptr": 8, "i8": 1}
-TERMINATORS = ("jump", "branch", "switch", "ret")
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ class Region:
 
     Args:
         successors: for each task, the tasks that wait for it.
-        helpers: the number of helpers to which work is offered.
+        helpers: the number of helpers that may be in the region.
         failing: a task whose second row fails.
     """
 
@@ -234,7 +234,7 @@ class Region:
         count = len(successors)
         self.count, self.helpers, self.failing = count, helpers, failing
         self.results = memory.allocate([0] * count)
-        lanes = self.lanes = memory.allocate([0] * (helpers + 1))
+        lanes = memory.allocate([0] * (helpers + 1))
         rows = []
         for task in range(count):
             before = [k for k in range(count) if task in successors[k]]
@@ -252,13 +252,12 @@ class Region:
         template = [count, 0, 0, count, tasks_at, flat_at, 0]
         for task in range(count):
             template += [sum(task in after for after in successors), 0, 0, 0]
-        template_at = self.template_at = memory.allocate(template, constant=True)
+        template_at = memory.allocate(template, constant=True)
         self.state = memory.allocate([0] * len(template))
-        self.lane_word = walker.HEADER
         frame = [0] * (walker.HEADER + 1)
         frame[walker.ROWS], frame[walker.ROW_COUNT] = rows_at, 2 * count
         self.words = memory.allocate(frame)
-        frames = self.frames = memory.allocate([0] * (len(frame) * (helpers + 1)))
+        frames = memory.allocate([0] * (len(frame) * (helpers + 1)))
         self.frames_of_lanes = [frames + 8 * len(frame) * lane for lane in range(helpers + 1)]
         self.team = memory.allocate(
             [
@@ -268,7 +267,7 @@ class Region:
                     self.state,
                     len(template),
                     len(frame),
-                    self.lane_word,
+                    walker.HEADER,
                     lanes,
                     8,
                     helpers,

@@ -40,11 +40,11 @@ def by_loop(
 
 
 def by_worker(
-    tasks: Sequence[Sequence[int]], regions: int = 1, helpers: int = 1, text: str | None = None
+    tasks: Sequence[Sequence[int]], regions: int = 1, helpers: int = 1, failing: int | None = None
 ) -> Model:
     """A worker does regions, with as many helpers."""
-    model = Model(helpers, text)
-    region = model.region(tasks, helpers)
+    model = Model(helpers)
+    region = model.region(tasks, helpers, failing)
     model.thread("worker_owner", region.words, region.team, model.looked, regions)
     for _ in range(helpers):
         model.thread("helper", model.looked)
@@ -81,9 +81,10 @@ def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, 
     assert by_worker(tasks, regions, helpers).explore() > 1000
 
 
+@pytest.mark.parametrize("owned", [by_loop, by_worker])
 @pytest.mark.parametrize("failing", [0, pytest.param(1, marks=slow), pytest.param(2, marks=sweep)])
-def test_a_region_with_a_task_that_fails_is_left_by_all_threads_and_executed_again(failing: int):
-    assert by_loop(JOIN, 2, failing=failing).explore() > 100
+def test_a_region_with_a_task_that_fails_is_left_by_all_threads_and_executed_again(owned, failing: int):
+    assert owned(JOIN, 2, failing=failing).explore() > 100
 
 
 @pytest.mark.parametrize(
