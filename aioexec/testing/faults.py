@@ -146,11 +146,11 @@ class FaultInjector:
             return
         if fault.kind is FaultKind.KILL:
             self._cluster.network.kill(host)
-            striking = self._restart_later(host, fault.seconds)
+            ending = self._restart_later(host, fault.seconds)
         else:
             self._cluster.network.freeze(host)
-            striking = self._thaw(host, fault.seconds)
-        task = asyncio.get_running_loop().create_task(striking, name=f"{fault.kind.value} of {host}")
+            ending = self._thaw(host, fault.seconds)
+        task = asyncio.get_running_loop().create_task(ending, name=f"{fault.kind.value} of {host}")
         self._under_way[task] = None
         task.add_done_callback(self._under_way.pop)
 

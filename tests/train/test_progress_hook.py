@@ -110,12 +110,12 @@ async def test_steps_between_two_looks_fetch_nothing(model: Model):
 
 async def test_the_pace_is_that_of_the_latest_looks():
     rate = Rate()
-    assert (rate.rate, rate.seconds_for(5)) == (None, None)
+    assert (rate.per_second, rate.seconds_for(5)) == (None, None)
 
     for second in range(100):
         rate.add(float(second), 10 * second if second < 50 else 500 + 20 * (second - 50))
 
-    assert (rate.rate, rate.seconds_for(100)) == (20.0, 5.0)
+    assert (rate.per_second, rate.seconds_for(100)) == (20.0, 5.0)
 
 
 async def test_a_pace_that_was_forgotten_is_not_known():
@@ -124,7 +124,7 @@ async def test_a_pace_that_was_forgotten_is_not_known():
     rate.add(1.0, 5)
     rate.forget()
 
-    assert rate.rate is None
+    assert rate.per_second is None
 
 
 async def test_training_that_stands_still_will_never_end():

@@ -424,11 +424,11 @@ def test_what_was_begun_and_not_finished_is_removed(tmp_path: Path, living: Begu
 
 
 @pytest.mark.parametrize(
-    "note", [b"", b"{", b"[]\n", b'{"name": "../../x"}\n', b"\xff\n", b"null\n", b'{"name": 1}\n']
+    "journal", [b"", b"{", b"[]\n", b'{"name": "../../x"}\n', b"\xff\n", b"null\n", b'{"name": 1}\n']
 )
-def test_a_note_that_says_nothing_goes_without_more(tmp_path: Path, note: bytes) -> None:
+def test_a_journal_without_a_record_is_removed(tmp_path: Path, journal: bytes) -> None:
     (tmp_path / "x.index").write_bytes(b"kept")
-    (tmp_path / f"x.saving{'0' * 32}").write_bytes(note)
+    (tmp_path / f"x.saving{'0' * 32}").write_bytes(journal)
 
     clean_up_folder(os.fspath(tmp_path))
 

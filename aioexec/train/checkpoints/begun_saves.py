@@ -42,8 +42,8 @@ from aioexec.train.checkpoints.checkpoint_state import (
 logger = logging.getLogger(__name__)
 
 _PARTS: Final = "_temp"
-_NOTE: Final = re.compile(r"\.saving[0-9a-f]{32}$")
-_LONGEST_NOTE: Final = 1 << 20
+_JOURNAL: Final = re.compile(r"\.saving[0-9a-f]{32}$")
+_LONGEST_JOURNAL: Final = 1 << 20
 _ATTEMPTS: Final = 8
 
 
@@ -141,7 +141,7 @@ def clean_up_folder(folder: str) -> None:
     """Remove leftover files of saves by dead processes in a folder."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder or "."):
-            if _NOTE.search(name):
+            if _JOURNAL.search(name):
                 _clean_up_if_dead(folder, os.path.join(folder, name))
     remove_abandoned(folder)
 
@@ -160,7 +160,7 @@ def _clean_up_if_dead(folder: str, journal: str) -> None:
 
 def _read(descriptor: int) -> _Record | None:
     """The last complete line of a journal; None if there is none: the save had not begun."""
-    lines = os.read(descriptor, _LONGEST_NOTE).split(b"\n")[:-1]
+    lines = os.read(descriptor, _LONGEST_JOURNAL).split(b"\n")[:-1]
     for line in reversed(lines):
         with contextlib.suppress(ValueError, TypeError):
             record = _Record(**json.loads(line))

@@ -48,7 +48,7 @@ class Rate:
         self._observations.clear()
 
     @property
-    def rate(self) -> float | None:
+    def per_second(self) -> float | None:
         """Steps per second, None while it is unknown."""
         if not self._observations:
             return None
@@ -57,7 +57,7 @@ class Rate:
 
     def seconds_for(self, steps: int) -> float | None:
         """The estimated seconds for so many steps, None while it is unknown."""
-        rate = self.rate
+        rate = self.per_second
         return steps / rate if rate else None
 
 
@@ -69,8 +69,8 @@ def progress_line(step: int, last_step: int | None, rate: Rate, values: Mapping[
         full = round(_BAR * done)
         parts = ["━" * full + "╌" * (_BAR - full), f"step {step:,} of {last_step:,} ({done:.0%})"]
     parts += [f"{tag} {_short(value)}" for tag, value in values.items()]
-    if rate.rate is not None:
-        parts.append(f"{rate.rate:,.1f} steps/s")
+    if rate.per_second is not None:
+        parts.append(f"{rate.per_second:,.1f} steps/s")
     left = None if last_step is None else rate.seconds_for(max(0, last_step - step))
     if left is not None:
         minutes, seconds = divmod(round(left), 60)
