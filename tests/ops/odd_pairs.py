@@ -204,6 +204,8 @@ for _kind in ("SerializeManySparse", "AddManySparseToTensorsMap"):
 _NO_NUMBERS = np.zeros((0, 1), np.int32)
 odd("a scalar sliced by matrices", "Slice", [one(1.0, np.float32), _NO_NUMBERS, _NO_NUMBERS], INVALID)
 odd("a broadcast to a scalar for a shape", "BroadcastTo", [one(1.0, np.float32), one(0)], INVALID)
+_SLICED = [one(3), ints(0), ints(2), ints(1), zeros(2)]
+odd("the gradient of a slice of a scalar for a shape", "StridedSliceGrad", _SLICED, INVALID)
 _LIMITS = [one(each, np.float32) for each in (1e-45, -1, 1)]
 odd("a normal of almost no width", "ParameterizedTruncatedNormal", [ints(3), zeros(1), *_LIMITS], INVALID)
 _SEQUENCE = longs([0, 0]), longs(1)

@@ -286,7 +286,7 @@ def _tiled_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _tile(x: Array, multiples: Array) -> Array:
     times = shape_from(multiples)
-    if multiples.ndim != 1 or len(times) != x.ndim:
+    if len(times) != x.ndim:
         raise InvalidArgumentError(
             f"Expected multiples argument to be a vector of length {x.ndim} but got {shown(multiples)}"
         )
@@ -336,7 +336,6 @@ register(
 
 
 def _broadcast_to_shape(context: ShapeContext) -> Sequence[Dims]:
-    shapes.with_rank(context.inputs[1], 1)
     wanted, dims = dims_operand(context, 1), context.inputs[0]
     if shapes.is_fully_defined(wanted) and dims is not None:
         _check_broadcast(dims, wanted or ())
@@ -358,8 +357,6 @@ def _check_broadcast(dims: Sequence[int | None], wanted: Sequence[int | None]) -
 
 @run_time
 def _broadcast_to(x: Array, shape: Array) -> Array:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(f"shape must be a vector, got shape {shown(shape.shape)}")
     wanted = shape_from(shape)
     _check_broadcast(x.shape, wanted)
     return np.broadcast_to(x, wanted).copy()

@@ -56,8 +56,9 @@ def dims_operand(context: ShapeContext, position: int) -> Dims:
     Raises:
         GraphValueError: the operand is not a vector, or has a negative element.
     """
+    shapes.with_rank(context.inputs[position], 1)
     value = context.value(position)
-    if value is not None and (value.ndim > 1 or (value < 0).any()):
+    if value is not None and (value < 0).any():
         raise GraphValueError(f"Dimensions must be a vector of values >= 0, got {value.tolist()}")
     return context.partial(position)
 
@@ -68,14 +69,12 @@ def shape_from(value: Array) -> tuple[int, ...]:
     Raises:
         InvalidArgumentError: the operand is not a vector, or has a negative element.
     """
-    dims = tuple(value.reshape(-1).tolist())
-    if value.ndim > 1 or any(dim < 0 for dim in dims):
+    if value.ndim != 1 or (value < 0).any():
         raise InvalidArgumentError(f"Dimensions must be a vector of values >= 0, got {value.tolist()}")
-    return dims
+    return tuple(value.tolist())
 
 
 def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
-    shapes.with_rank(context.inputs[0], 1)
     shapes.with_rank(context.inputs[1], 0)
     return [dims_operand(context, 0)]
 
@@ -83,7 +82,7 @@ def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
 def _fill(dims: Array, value: Array) -> Array:
     if value.shape not in ((), (1,)):
         raise InvalidArgumentError(f"value must be a scalar, got shape {value.shape}")
-    return np.full(shape_from(dims), value, value.dtype)
+    return np.full(shape_from(np.atleast_1d(dims)), value, value.dtype)
 
 
 def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:

@@ -345,13 +345,10 @@ register(
 def _scatter_nd_shape(context: ShapeContext) -> Sequence[Dims]:
     for dims in context.inputs[:2]:
         shapes.with_rank_at_least(dims, 1)
-    shapes.with_rank(context.inputs[2], 1)
     return [dims_operand(context, 2)]
 
 
 def _scatter_nd(indices: Array, updates: Array, shape: Array, ignores: bool) -> Array:
-    if shape.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be a vector, got {shown(shape)}")
     dims = shape_from(shape)
     depth = indices.shape[-1] if indices.ndim else 1
     wanted = (*indices.shape[:-1], *dims[depth:])

@@ -26,22 +26,15 @@ def _empty(context: KernelContext) -> Compute:
     dtype = context.attrs["dtype"].base_dtype
 
     def compute(shape: Array) -> Array:
-        if shape.ndim != 1:
-            raise InvalidArgumentError(f"shape must be a vector of int32, got shape {shown(shape.shape)}")
         dims = shape_from(shape)
         return np.full(dims, b"") if dtype is dtypes.string else np.zeros(dims, dtype.numpy)
 
     return compute
 
 
-def _empty_dims(context: ShapeContext) -> Sequence[Dims]:
-    shapes.with_rank(context.inputs[0], 1)
-    return [dims_operand(context, 0)]
-
-
 register(
     "Empty(shape:int32) -> (output:dtype) [dtype:type; init:bool=false] {stateful}",
-    shape=_empty_dims,
+    shape=lambda context: [dims_operand(context, 0)],
     kernel=_empty,
     gradient=undefined_gradient,
     shape_operands=(0,),
