@@ -45,7 +45,7 @@ def compatible(a: Dims, b: Dims) -> bool:
 
 
 def merge(a: Dims, b: Dims) -> Dims:
-    """Return the merge of two shapes of the same value."""
+    """Return the shape with the known dimensions of both; GraphValueError if they are incompatible."""
     if a is None or b is None:
         return b if a is None else a
     if not compatible(a, b):
@@ -54,7 +54,7 @@ def merge(a: Dims, b: Dims) -> Dims:
 
 
 def common(a: Dims, b: Dims) -> Dims:
-    """Return the most specific shape compatible with both: equal dimensions are kept, the others are unknown."""
+    """Return the most specific shape that covers both: equal dimensions are kept, the others are unknown."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -324,7 +324,7 @@ class TensorShape:
         return TensorShape(concatenate(self._dims, as_dims(other)))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """Return the most specific shape that is compatible with both."""
+        """Return the most specific shape that covers both."""
         return TensorShape(common(self._dims, as_dims(other)))
 
     def with_rank(self, rank: Any) -> TensorShape:

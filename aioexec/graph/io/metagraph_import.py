@@ -112,7 +112,7 @@ def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, 
 
 
 def _adapt(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
-    """The GraphDef with the import scope prefixed to the frames of its loops, also of those in no collection."""
+    """The GraphDef with the scope prefixed to the frames of all its loops, and without devices if these are to be cleared."""
     enters = [place for place, node in enumerate(graph_def.node) if scope and _is_enter(node)]
     if not (enters or clear_devices):
         return graph_def

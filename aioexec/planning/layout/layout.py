@@ -358,7 +358,7 @@ class Layout(LayoutState):
 
 
 def _input_refusal(instruction: Instruction, specs: Sequence[Spec]) -> str | None:
-    """The reason why a node has no native form for any output, if there is one; `specs`: of the inputs that have one."""
+    """The reason why a node has no native form whatever its outputs, or None; `specs`: of inputs that memory can hold."""
     if instruction.is_overridden:
         return "a kernel registered for its device"
     if instruction.node.row.native is None or instruction.keeps_input:  # native rows cannot keep an input
