@@ -135,8 +135,8 @@ async def change_engines(giver: Any, taker: Any, kind: str, folder: Path) -> Non
     graph = giver.graph(kind, None)
     before = await giver.run(graph, None, path, FIRST)
     if kind == "FIFOQueue":  # the other one continues its shuffling, whose state no checkpoint has
-        run_uninterrupted = await giver.run(graph, None, None, FIRST, SECOND)
-        expected = run_uninterrupted[STEPS:]
+        uninterrupted = await giver.run(graph, None, None, FIRST, SECOND)
+        expected = uninterrupted[STEPS:]
     else:
         expected = await giver.run(graph, f"{path}-{STEPS}", None, SECOND)
 
