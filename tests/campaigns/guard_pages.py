@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from aioexec.devices.jit.walker import HEADER
-from aioexec.execution import item_runner as item_runner_module
-from aioexec.execution.programs import frame as frame_module, walk as walk_module
+from aioexec.execution import item_runner
+from aioexec.execution.programs import frame as frame_module, python_rows, run_memory, walk
 from aioexec.execution.programs.linking import address_of
-from aioexec.planning.layout import variant_builder as variants_module
+from aioexec.planning.layout import variant_builder
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.variant import Variant
 from aioexec.resources import variable as variable_module
@@ -167,13 +167,13 @@ def guarded(before: bool = False) -> Iterator[Guards]:
     guards = Guards(before)
     with pytest.MonkeyPatch.context() as patch:
         numpy = _GuardedNumpy(guards)
-        patch.setattr(walk_module, "np", numpy)
-        patch.setattr(item_runner_module, "np", numpy)
+        for module in (item_runner, python_rows, run_memory, walk):
+            patch.setattr(module, "np", numpy)
         patch.setattr(variable_module, "aligned_empty", guards.empty)
         patch.setattr(variable_module, "aligned_copy", guards.array)
-        patch.setattr(variants_module, "lay_out", guards.lay_out)
-        patch.setattr(variants_module, "lay_out_lanes", guards.lay_out_lanes)
-        freezer, usual_variant = variants_module._Freezer, variants_module._Freezer.variant
+        patch.setattr(variant_builder, "lay_out", guards.lay_out)
+        patch.setattr(variant_builder, "lay_out_lanes", guards.lay_out_lanes)
+        freezer, usual_variant = variant_builder._Freezer, variant_builder._Freezer.variant
         patch.setattr(freezer, "_pool", lambda self, slot: guards.pool(self.layout.constants, slot))
         patch.setattr(freezer, "variant", lambda self: guards.note(usual_variant(self)))
         made = frame_module.Frame.__init__
@@ -183,20 +183,19 @@ def guarded(before: bool = False) -> Iterator[Guards]:
             self.arena = guards.arena(program.variant)
             self.words[HEADER + program.variant.arena_slot] = address_of(self.arena)
 
-        patch.setattr(
-            frame_module, "_memory", lambda nbytes: np.empty(0, np.uint8)
-        )  # of the arena that is replaced
+        # That of the arena, which is replaced.
+        patch.setattr(frame_module, "_memory", lambda nbytes: np.empty(0, np.uint8))
         patch.setattr(frame_module.Frame, "__init__", make_frame)
-        started = walk_module.Walk.__init__
+        started = walk.Walk.__init__
 
         def make_run(self: Any, program: Any, inputs: Any, *arguments: Any, **options: Any) -> None:
             started(self, program, [guards.array(each) for each in inputs], *arguments, **options)
 
-        patch.setattr(walk_module.Walk, "__init__", make_run)
-        walked = item_runner_module.ItemRunner._walk_stateless
+        patch.setattr(walk.Walk, "__init__", make_run)
+        walked = item_runner.ItemRunner._walk_stateless
 
         def walk_stateless(self: Any, program: Any, inputs: Any) -> Any:
             return walked(self, program, [guards.array(each) for each in inputs])
 
-        patch.setattr(item_runner_module.ItemRunner, "_walk_stateless", walk_stateless)
+        patch.setattr(item_runner.ItemRunner, "_walk_stateless", walk_stateless)
         yield guards
