@@ -316,7 +316,7 @@ DECIDED = (
             has_denormals,
         )
         for ops, theirs, says in (
-            ("NonMaxSuppressionWithOverlaps SparseAdd", VALUES, ""),
+            ("NonMaxSuppressionWithOverlaps SparseAdd Where", VALUES, ""),
             ("HistogramFixedWidth", INVALID, "value_range should satisfy"),
             ("AudioSummaryV2", INVALID, "sample_rate must be > 0"),
             ("MatrixInverse MatrixSolve Lu", INVALID, "not invertible"),

@@ -114,6 +114,8 @@ def _images(context: KernelContext) -> Compute:
     most, bad_colour = context.attrs["max_images"], np.asarray(context.attrs["bad_color"])
     if bad_colour.dtype != np.uint8:
         raise InvalidArgumentError(f"bad_color must be uint8, got {dt.as_dtype(bad_colour.dtype).name}")
+    if bad_colour.ndim != 1:
+        raise InvalidArgumentError(f"bad_color must be a vector, got shape {shown(bad_colour.shape)}")
 
     def compute(tag: Array, images: Array) -> Array:
         from aioexec.formats.protos import Summary

@@ -90,6 +90,14 @@ CASES = [
     case("ImageSummary", b"i", np.zeros((0, 2, 2, 3)), dtypes=("uint8", "float32"), expected=written()),
     case("ImageSummary", b"i", np.zeros((2, 2, 3)), dtypes=("uint8", "float32"), raises=InvalidArgumentError),
     case(
+        "ImageSummary",
+        b"i",
+        np.zeros((1, 2, 2, 1)),
+        dtypes=("uint8", "float32"),
+        raises=InvalidArgumentError,
+        attrs={"bad_color": np.ones((4, 1), np.uint8)},
+    ),
+    case(
         "AudioSummaryV2",
         b"s",
         np.array([[[0.5, 2.0], [-0.5, -2.0]]]),

@@ -91,6 +91,7 @@ IMAGES = [
     case("ImageSummary", b"i", unknown(np.zeros((1, 2, 2, 2), np.uint8)), bad=True),
     case("ImageSummary", TWO, smooth(2, 2, 1), bad=True),
     case("ImageSummary", b"i", UNITS[0], attrs={"bad_color": np.array([1, 2], np.uint8)}, bad=True),
+    case("ImageSummary", b"i", UNITS[0], attrs={"bad_color": np.full((4, 1), 1, np.uint8)}, bad=True),
     case("ImageSummary", b"i", UNITS[0], attrs={"bad_color": np.array([1.0, 2, 3])}, bad=True),
     case("ImageSummary", b"i", smooth(2, 2, 1), attrs={"max_images": 0}, bad=True),
     case("ImageSummary", b"i", smooth(2, 2, 1, np.int32), bad=True),
