@@ -60,10 +60,11 @@ ACCEPTED = (
     # Kernels and ops that TensorFlow lacks
     Accepted(EVERY_OP, ANY, INVALID, "TensorFlow has kernels for eight dimensions at most", "dims() up to 8"),
     *(
-        Accepted(ops, VALUES, INVALID, "TensorFlow has kernels for eight dimensions at most", says)
-        for ops, says in (
-            ("Where", "Unhandled input dimensions"),
-            ("Reverse ReverseV2", "more than 8 dimensions"),
+        Accepted(ops, VALUES, theirs, "TensorFlow has kernels for eight dimensions at most", says)
+        for ops, theirs, says in (
+            ("Where", INVALID, "Unhandled input dimensions"),
+            ("Reverse ReverseV2", INVALID, "more than 8 dimensions"),
+            ("Reverse ReverseV2", UNIMPLEMENTED, "rank > 8"),
         )
     ),
     Accepted(EVERY_OP, ANY, ABORTED, "oneDNN's kernel reports what it lacks as Aborted", "dims must be <= 5"),
@@ -380,7 +381,7 @@ ACCEPTED = (
         INVALID,
         VALUES,
         "an algorithm that does not exist is refused for outputs without elements too",
-        only=has_empty_operand,
+        only=lambda call: has_empty_operand(call) or 0 in operands(call)[0],
     ),
     Accepted(
         "StatelessRandomPoisson StatelessRandomGammaV2",
@@ -424,7 +425,7 @@ ACCEPTED = (
         we_say="Negative dimension size",
     ),
     Accepted(
-        "Save SaveSlices SaveV2",
+        "Save SaveSlices",
         INVALID,
         VALUES,
         "names must be vectors of texts, as the documentation of the op says; TensorFlow takes any rank and bytes",

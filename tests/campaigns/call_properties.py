@@ -147,8 +147,8 @@ def has_outside_index(call: Call) -> bool:
 
 
 def has_short_counter(call: Call) -> bool:
-    """Whether the counter of a generator, a vector of 64-bit words, has fewer than two of them."""
-    return any(value.dtype == np.uint64 and value.size < 2 for value in operands(call))
+    """Whether the counter of a generator, the third operand, a vector of 64-bit words, has fewer than two of them."""
+    return operands(call)[2].size < 2
 
 
 def is_of_other_dtype(call: Call) -> bool:
