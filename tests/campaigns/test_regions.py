@@ -18,4 +18,5 @@ def test_regions_give_what_numpy_gives_and_tear_nothing(seed: int):
 def test_a_cancelled_step_that_publishes_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(parallel_regions.RegionRun, "has_run", lambda self, row: True)
 
-    assert any(regions.case(seed) for seed in range(20))
+    # Real threads decide whether a step is cancelled within its region: about one case of twenty finds the error.
+    assert any(regions.case(seed) for seed in range(400))
