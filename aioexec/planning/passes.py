@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from aioexec.data_classes import dataclass
 from aioexec.errors import AlreadyExistsError
 from aioexec.planning.late_reads import read_late
+from aioexec.planning.rewriting.channel_scales import fold_channel_scales
 from aioexec.planning.simplify import (
     drop_identities,
     drop_unused,
@@ -35,7 +36,10 @@ class Grouping(enum.Enum):
 
 
 class OptimizerOptions(Protocol):
-    """A session's options for passes, with TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run."""
+    """A session's options for passes, with TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run.
+
+    Passes that change the rounding of results run at L1 unless `remapping`, the toggle in `RewriterConfig`, is off.
+    """
 
     @property
     def opt_level(self) -> int: ...
@@ -43,6 +47,8 @@ class OptimizerOptions(Protocol):
     def do_common_subexpression_elimination(self) -> bool: ...
     @property
     def do_constant_folding(self) -> bool: ...
+    @property
+    def remapping(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class DefaultOptions:
     opt_level: int = L1
     do_common_subexpression_elimination: bool = False
     do_constant_folding: bool = False
+    remapping: bool = True
 
 
 DEFAULTS: Final = DefaultOptions()
@@ -78,6 +85,10 @@ def merges_subexpressions(options: OptimizerOptions) -> bool:
     return optimises(options) or options.do_common_subexpression_elimination
 
 
+def remaps(options: OptimizerOptions) -> bool:
+    return optimises(options) and options.remapping
+
+
 @dataclass(frozen=True, slots=True)
 class RegisteredPass:
     """A pass, its group and phase, and the condition on the options under which it runs."""
@@ -97,7 +108,8 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
-    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, drop_unused, optimises),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, drop_unused, optimises),
 )
 
 

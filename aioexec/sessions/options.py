@@ -45,6 +45,8 @@ class GraphOptions:
     Attributes:
         opt_level: 0 (L1, the default) or -1 (L0: only the passes enabled by name).
         do_common_subexpression_elimination, do_constant_folding: passes enabled by name.
+        remapping: passes that change the rounding of results run, as they do by default: RewriterConfig turns neither remapping
+            nor all rewrites off.
         place_pruned_graph: place only the nodes that a signature needs, instead of the whole graph.
         build_cost_model: make a cost model every so many steps; 0: never.
         build_cost_model_after: steps to skip before the first.
@@ -53,6 +55,7 @@ class GraphOptions:
     opt_level: int = 0
     do_common_subexpression_elimination: bool = False
     do_constant_folding: bool = False
+    remapping: bool = True
     place_pruned_graph: bool = False
     build_cost_model: int = 0
     build_cost_model_after: int = 0
@@ -185,11 +188,12 @@ def _not_negative(name: str, value: int) -> int:
 
 
 def _graph_options(options: Any) -> GraphOptions:
-    optimizer = options.optimizer_options
+    optimizer, rewriter = options.optimizer_options, options.rewrite_options
     return GraphOptions(
         optimizer.opt_level,
         optimizer.do_common_subexpression_elimination,
         optimizer.do_constant_folding,
+        not rewriter.disable_meta_optimizer and rewriter.remapping != rewriter.OFF,
         options.place_pruned_graph,
         options.build_cost_model,
         options.build_cost_model_after,

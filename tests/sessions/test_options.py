@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
-from aioexec.formats.protos import ConfigProto, GraphDef, OptimizerOptions, RunOptions
+from aioexec.formats.protos import ConfigProto, GraphDef, OptimizerOptions, RewriterConfig, RunOptions
 from aioexec.sessions.options import (
     GraphOptions,
     SessionMetadata,
@@ -35,6 +35,7 @@ def test_everything_honoured_is_read():
     config.session_inter_op_thread_pool.add()
     config.graph_options.optimizer_options.opt_level = OptimizerOptions.L0
     config.graph_options.optimizer_options.do_constant_folding = True
+    config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
     config.graph_options.place_pruned_graph = True
     config.graph_options.build_cost_model = 7
     config.graph_options.build_cost_model_after = 8
@@ -64,7 +65,7 @@ def test_everything_honoured_is_read():
         log_device_placement=True,
         operation_timeout_in_ms=5,
         isolate_session_state=True,
-        graph_options=GraphOptions(-1, False, True, True, 7, 8),
+        graph_options=GraphOptions(-1, False, True, False, True, 7, 8),
         session_metadata=SessionMetadata("m", 9),
         disable_output_partition_graphs=True,
         optimize_for_static_graph=True,

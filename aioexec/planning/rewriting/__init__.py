@@ -1,0 +1,1 @@
+"""Passes that replace operations by fewer or cheaper ones; their results differ by rounding only."""
