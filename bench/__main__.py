@@ -1,16 +1,17 @@
-"""`python -m bench NAME… [--runs N] [--peers …] [--json F] [--quick]`: runs benchmarks and prints their tables.
+"""`python -m bench NAME… [--cases …] [--runs N] [--peers …] [--json F] [--quick]`: runs benchmarks and prints their tables.
 
 `python -m bench targets F…` judges the runs in files together; `python -m bench chart F… -o SVG` draws them.
 """
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from bench import chart, report
 from bench.harness import QUICK, Effort, run
-from bench.peers import PEERS, machine
+from bench.peers import BEFORE, PEERS, machine
 
 ALL = "all"
 QUESTIONS = [
@@ -22,6 +23,7 @@ QUESTIONS = [
     "mlp_training",
     "cnn",
     "whole_graphs",
+    "networks",
     "monitored_step",
     "loop_lag",
     "concurrent",
@@ -58,6 +60,10 @@ def main() -> int:
             print(f"{name:15} {import_module(f'bench.{name}').QUESTION}")
         return 0
     effort = QUICK if arguments.quick else Effort()
+    peers = arguments.peers
+    if arguments.before is not None:
+        os.environ[BEFORE] = str(arguments.before.resolve())
+        peers = [*peers, "aioexec_before"] if peers else []
     print(", ".join(f"{name} {value}" for name, value in machine().items()))
     names = QUESTIONS if ALL in arguments.names or not arguments.names else arguments.names
     runs, is_well = [], True
@@ -66,7 +72,7 @@ def main() -> int:
             print(f"run {number + 1} of {arguments.runs}")
         reports = []
         for name in names:
-            reports.append(run(name, arguments.peers, effort))
+            reports.append(run(name, peers, effort, arguments.cases))
             report.show(reports[-1])
         is_well = is_well and not any(report.failures(each) for each in reports)
         runs.append(report.as_run(reports))
@@ -98,6 +104,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{ALL!r}, or nothing: all of them")
     parser.add_argument(
         "--peers", nargs="+", choices=PEERS, default=[], help="default: all that are installed"
+    )
+    parser.add_argument(
+        "--cases", nargs="+", default=[], metavar="PART", help="only cases whose name contains one of these"
+    )
+    parser.add_argument(
+        "--before", type=Path, metavar="TREE", help="also measure the aioexec of another source tree"
     )
     parser.add_argument(
         "--runs",

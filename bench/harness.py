@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -18,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from bench.peers import PEERS
-from bench.workload import Case
+from bench.peers import PEERS, function_of
+from bench.workload import FOLDER, Case
 
 REPOSITORY = Path(__file__).parents[1]
 DEFAULT_TOLERANCE = 1e-3
@@ -37,9 +38,10 @@ class Effort:
 QUICK = Effort(rounds=3, seconds=0.1)
 
 
-def _environment() -> dict[str, str]:
+def _environment(folder: Path) -> dict[str, str]:
     """This process's, but peers keep their bytecode: installed packages have theirs, a source tree must be no slower."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, FOLDER: str(folder)}
 
 
 @dataclass
@@ -100,7 +102,7 @@ class PeerProcess:
     """A worker process, asked one thing at a time, and stopped in between where the system can do that: threads that look for
     work for a while, as some peers' do, would take a processor from the peer that is measured next."""
 
-    def __init__(self, benchmark: str, peer: str) -> None:
+    def __init__(self, benchmark: str, peer: str, folder: Path) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.worker", benchmark, peer],
@@ -109,7 +111,7 @@ class PeerProcess:
             stderr=self._log,
             text=True,
             cwd=REPOSITORY,
-            env=_environment(),
+            env=_environment(folder),
         )
 
     def __enter__(self) -> Self:
@@ -158,20 +160,26 @@ class PeerProcess:
         return lines[-1] if lines else "(no message)"
 
 
-def run(name: str, only: Sequence[str], effort: Effort) -> Report:
-    """Run one benchmark with the peers that are installed, all of them or those named in `only`."""
+def run(name: str, only: Sequence[str], effort: Effort, parts: Sequence[str] = ()) -> Report:
+    """Run one benchmark with the peers that are installed, all of them or those named in `only`.
+
+    Of its cases those run whose name contains one of `parts`; all if there are none.
+    """
     module = import_module(f"bench.{name}")
-    offered = [peer for peer in PEERS if callable(getattr(module, peer, None))]  # asyncio may be the module
+    offered = [peer for peer in PEERS if callable(function_of(module, peer))]  # asyncio may be the module
     wanted = [peer for peer in offered if not only or peer in only]
     present = [peer for peer in wanted if PEERS[peer].is_installed()]
     rounds = min(effort.rounds, getattr(module, "ROUNDS", effort.rounds))
     effort = Effort(rounds, effort.seconds)
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        processes = {peer: stack.enter_context(PeerProcess(name, peer)) for peer in present}
-        cases = {
-            case.name: _run_case(module, case, processes, effort, Path(folder) / str(number))
-            for number, case in enumerate(module.CASES)
-        }
+    chosen = [case for case in module.CASES if not parts or any(part in case.name for part in parts)]
+    groups = [[case] for case in chosen] if getattr(module, "PROCESS_PER_CASE", False) else [chosen]
+    cases = {}
+    for group in groups:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            start = partial(PeerProcess, name, folder=Path(folder))
+            processes = {peer: stack.enter_context(start(peer)) for peer in present}
+            for number, case in enumerate(group):
+                cases[case.name] = _run_case(module, case, processes, effort, Path(folder) / str(number))
     measures = getattr(module, "MEASURES", "time of a step")
     absent = [peer for peer in wanted if peer not in present]
     references, unit = getattr(module, "REFERENCES", []), getattr(module, "UNIT", "s")
@@ -213,6 +221,7 @@ def _noting(figures: Figures) -> Iterator[None]:
 def _compare(figures: dict[str, Figures], folder: Path, tolerance: float) -> None:
     """Hold each peer's results against the reference's: NumPy's where it takes part, else TensorFlow's."""
     loaded = {peer: _load(folder / f"{peer}.npz") for peer, figure in figures.items() if figure.error is None}
+    loaded = {peer: arrays for peer, arrays in loaded.items() if arrays}
     reference = next((peer for peer in ("numpy", "tensorflow", *loaded) if peer in loaded), None)
     for peer, arrays in loaded.items():
         figures[peer].about["compared_with"] = reference

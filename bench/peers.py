@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -40,6 +41,7 @@ class Peer:
 
 PEERS = {
     "aioexec": Peer("aioexec", "aioexec", ("aioexec",)),
+    "aioexec_before": Peer("aioexec before", "aioexec", ("aioexec",)),
     "aioexec_grpc": Peer("aioexec by gRPC", "grpc", ("grpcio",)),
     "tensorflow": Peer("TensorFlow", "tensorflow", ("tensorflow-cpu", "tensorflow")),
     "tensorflow_inline": Peer("TF inter_op=-1", "tensorflow", ("tensorflow-cpu", "tensorflow")),
@@ -50,7 +52,18 @@ PEERS = {
     "torch": Peer("torch", "torch", ("torch",)),
     "asyncio": Peer("asyncio", "asyncio", ()),
     "numpy": Peer("NumPy", "numpy", ("numpy",)),
+    "peak": Peer("at the peak", "numpy", ("numpy",)),
 }
+
+BEFORE = "AIOEXEC_BEFORE"
+"""The environment variable that names the source tree of the peer "aioexec_before"; it does what the peer "aioexec" does."""
+
+
+def function_of(benchmark: ModuleType, peer: str) -> Any:
+    """The function with which a benchmark builds a peer's cases; None if it does not have the peer."""
+    if peer == "aioexec_before":
+        return getattr(benchmark, "aioexec", None) if BEFORE in os.environ else None
+    return getattr(benchmark, peer, None)
 
 
 def threads(peer: str) -> str:

@@ -15,6 +15,8 @@ from bench.harness import Effort, Figures, Report
 from bench.peers import PEERS, machine
 from bench.targets import OURS, Run, Verdict, verdicts
 
+OURS_BEFORE = "aioexec_before"
+
 
 def show(report: Report) -> None:
     """Print the table of one benchmark."""
@@ -27,9 +29,13 @@ def show(report: Report) -> None:
         table.add_column(PEERS[peer].title, justify="right")
     table.add_column("best peer / aioexec", justify="right")
     table.add_column("TensorFlow / aioexec", justify="right")
+    if OURS_BEFORE in peers:
+        table.add_column("before / aioexec", justify="right")
     for case, figures in report.cases.items():
         cells = [_cell(figures.get(peer), report.unit) for peer in peers]
-        table.add_row(case, *cells, ratio_to_best(report, figures), ratio_to_tensorflow(figures))
+        ratios = [ratio_to_best(report, figures), ratio_to_tensorflow(figures)]
+        ratios += [_ratio(figures, [OURS_BEFORE])] if OURS_BEFORE in peers else []
+        table.add_row(case, *cells, *ratios)
     console.print(table)
     console.print(_caption(report), markup=False, highlight=False)
 
@@ -100,7 +106,7 @@ def failures(report: Report) -> list[str]:
 
 def ratio_to_best(report: Report, figures: dict[str, Figures]) -> str:
     """Say how many times faster than the best other peer aioexec is."""
-    return _ratio(figures, [peer for peer in figures if peer not in (OURS, *report.references)])
+    return _ratio(figures, [peer for peer in figures if peer not in (OURS, OURS_BEFORE, *report.references)])
 
 
 def ratio_to_tensorflow(figures: dict[str, Figures]) -> str:
@@ -142,6 +148,17 @@ def _cell(figure: Figures | None, unit: str) -> str:
     return f"{_digits(figure.minimum * scale)} / {_digits(figure.median * scale)} {unit}"
 
 
+def _comparisons(peer: str, figures: dict[str, Figures]) -> list[str]:
+    """How far a peer's results are from the reference's, and its part of the machine's peak."""
+    found, own = [], figures[peer]
+    reference = own.about.get("compared_with", peer)
+    if reference != peer:
+        found.append(f"{own.about['difference']:.1e} from {PEERS[reference].title}'s results")
+    if peer != "peak" and all(figures[name].error is None for name in ("peak", peer) if name in figures):
+        found += [f"{figures['peak'].minimum / own.minimum:.0%} of the peak"] if "peak" in figures else []
+    return found
+
+
 def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -154,6 +171,7 @@ def _caption(report: Report) -> str:
             if figure.about.get("native_share") is not None:
                 notes.append(str(figure.about["native_share"]))
             if notes:
+                notes += _comparisons(peer, figures)
                 lines.append(f"{case}, {PEERS[peer].title}: {', '.join(notes)}")
     figures_by_peer = [pair for figures in report.cases.values() for pair in figures.items()]
     abouts = {peer: figure.about for peer, figure in figures_by_peer if "version" in figure.about}

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from bench.peers import PEERS, threads
+from bench.peers import BEFORE, PEERS, function_of, threads
 from bench.workload import Case, Workload, call
 
 
@@ -28,7 +28,7 @@ class Worker:
         module = import_module(f"bench.{benchmark}")
         self._peer = peer
         self._cases: dict[str, Case] = {case.name: case for case in module.CASES}
-        self._build = getattr(module, peer)
+        self._build = function_of(module, peer)
         self._stack = AsyncExitStack()
         self._workload: Workload | None = None
 
@@ -78,6 +78,8 @@ def main() -> None:
     """Serve one peer of one benchmark."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    if sys.argv[2] == "aioexec_before":
+        sys.path.insert(0, os.environ[BEFORE])
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(Worker(sys.argv[1], sys.argv[2]), answers))
 

@@ -7,7 +7,8 @@ A module defines `QUESTION`, `CASES` and functions named after peers (`aioexec`,
 
 A function that returns None does not support the case. Every peer computes the same results from the same seeded inputs; the
 harness compares them. Optional: `TOLERANCE` (relative, of the comparison), `ROUNDS` (at most so many), `MEASURES` (the measured
-quantity, if not the time of one step), `REFERENCES` (peers that are compared and shown, but do less and are no rivals).
+quantity, if not the time of one step), `REFERENCES` (peers that are compared and shown, but do less and are no rivals),
+`PROCESS_PER_CASE` (peers start anew for each case: what is measured is the start or the memory of their process).
 """
 
 import asyncio
@@ -39,6 +40,9 @@ class Sample:
     notes: dict[str, float] = field(default_factory=dict)
 
 
+FOLDER = "AIOEXEC_BENCH_FOLDER"
+"""The environment variable that names a folder for files that the peers of a case share."""
+
 Step = Callable[[], Any]
 """Does one step; may return an awaitable."""
 
@@ -49,15 +53,17 @@ class Workload:
 
     Attributes:
         step: the timed call.
-        outputs: the arrays to compare, taken once before timing; by default the result of `step`.
+        outputs: the arrays to compare, taken once before timing; by default the result of `step`. None: nothing to compare.
         measure: measures one round of some seconds; by default the time of a step.
         native_share: for aioexec: returns the native share, and the fallback nodes by op.
+        notes: figures beside the time, taken after each round.
     """
 
     step: Step
     outputs: Callable[[], Any] | None = None
     measure: Callable[[float], Awaitable[Sample]] | None = None
     native_share: Callable[[], Any] | None = None
+    notes: Callable[[], dict[str, float]] | None = None
     batch: int = 1
 
     async def warm_up(self, steps: int = 5, seconds: float = 0.2) -> None:
@@ -75,9 +81,10 @@ class Workload:
 
     async def round(self, seconds: float) -> Sample:
         """Measure for some seconds, one batch at least."""
-        if self.measure is not None:
-            return await self.measure(seconds)
-        return await self._time_steps(seconds)
+        sample = await (self.measure or self._time_steps)(seconds)
+        if self.notes is not None:
+            sample.notes.update(self.notes())
+        return sample
 
     async def _time_steps(self, seconds: float) -> Sample:
         step, batch = self.step, range(self.batch)

@@ -1,0 +1,75 @@
+"""A network in files: its GraphDef, and its typical step by names. Reading them does not need TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+REPOSITORY = Path(__file__).parents[2]
+GRAPH, STEP, FEEDS, INITIAL = "graph.pb", "step.json", "feeds.npz", "initial.npz"
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A network that TensorFlow has written.
+
+    Attributes:
+        outputs, targets: names of the tensors that a step fetches, and of the operations it runs.
+        init: names of the operations that initialise the variables.
+        flops, read_bytes: what a step computes, and what it reads of weights and feeds and writes as its results.
+    """
+
+    folder: Path
+    outputs: list[str]
+    targets: list[str]
+    init: list[str]
+    flops: int
+    read_bytes: int
+
+    @property
+    def graph_def(self) -> bytes:
+        return (self.folder / GRAPH).read_bytes()
+
+    @property
+    def feeds(self) -> dict[str, Any]:
+        """The values of placeholders by name."""
+        return _arrays(self.folder / FEEDS)
+
+    @property
+    def initial(self) -> dict[str, Any]:
+        """What is fed when the variables are initialised."""
+        return _arrays(self.folder / INITIAL)
+
+
+def exported(folder: Path, network: str, batch: int, kind: str) -> Exported:
+    """Read a network from its folder; TensorFlow first writes it, in a process of its own, if it is not there."""
+    if not (folder / STEP).exists():
+        command = [sys.executable, "-m", "bench.network_graphs", network, str(batch), kind, str(folder)]
+        subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
+    return Exported(folder, **json.loads((folder / STEP).read_text(encoding="utf-8")))
+
+
+def write(folder: Path, graph_def: bytes, feeds: Arrays, initial: Arrays, step: Mapping[str, Any]) -> None:
+    """Write a network; the file that says that it is there comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / GRAPH).write_bytes(graph_def)
+    for name, arrays in ((FEEDS, feeds), (INITIAL, initial)):
+        np.savez(folder / name, names=np.array(list(arrays), str), **_numbered(arrays))
+    (folder / STEP).write_text(json.dumps(step), encoding="utf-8")
+
+
+def _numbered(arrays: Arrays) -> dict[str, Any]:
+    return {f"array{number}": array for number, array in enumerate(arrays.values())}
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    with np.load(path) as held:
+        return {str(name): held[f"array{number}"] for number, name in enumerate(held["names"])}

@@ -1,0 +1,136 @@
+"""The time of a step of whole networks, as TensorFlow writes them.
+
+The weights are random; frozen: they are constants. aioexec and TensorFlow import the same bytes. Each peer has a fresh process:
+its notes say when, from its first import, the first result was there and when the step was native, and its resident memory.
+"At the peak" is the least time that this machine takes for the products of a step, or for reading its weights once.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bench.network_graphs.files import Exported, exported
+from bench.workload import FOLDER, Case, Sample, Workload
+
+QUESTION = __doc__.splitlines()[0]
+PROCESS_PER_CASE = True
+TOLERANCE = 1e-4
+REFERENCES = ["peak"]
+CASES = [
+    Case("ResNet-50, batch 1", 1, "resnet50 frozen"),
+    Case("ResNet-50, batch 8", 8, "resnet50 frozen"),
+    Case("MobileNet v1, batch 1", 1, "mobilenet_v1 frozen"),
+    Case("BERT-base, batch 1", 1, "bert_base frozen"),
+    Case("LSTM 256, batch 8", 8, "lstm_256 frozen"),
+]
+NATIVE = 0.99
+"""The share from which on a step counts as native."""
+
+PATIENCE, QUIET = 180.0, 10.0
+"""Seconds after which compilation is taken to be over: if nothing is native, or if a smaller share has not changed."""
+
+
+def network(case: Case) -> Exported:
+    name, kind = case.variant.split()
+    return exported(Path(os.environ[FOLDER], "network"), name, case.size, kind)
+
+
+async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
+    program = network(case)
+    started = perf_counter()
+    import aioexec as ax
+
+    with ax.Graph().as_default() as graph:
+        ax.import_graph_def(ax.GraphDef.FromString(program.graph_def), name="")
+    session = await stack.enter_async_context(ax.Session(graph=graph))
+    if program.init:
+        await session.run(program.init, program.initial)
+    fetches, feeds = [program.outputs, program.targets], program.feeds
+
+    async def step() -> Any:
+        return (await session.run(fetches, feeds))[0]
+
+    async def share() -> str:
+        return str((await session.explain(fetches, feeds)).splitlines()[-1])
+
+    await step()
+    notes = {"first result s": perf_counter() - started}
+    notes["native s"] = await _native_at(step, partial(session.native_share, fetches, feeds)) - started
+    return Workload(step, native_share=share, notes=lambda: notes | _memory())
+
+
+async def _native_at(step: Callable[[], Any], share: Callable[[], Any]) -> float:
+    """Repeat a step until it is native; return when its native share rose for the last time."""
+    latest, reached = perf_counter(), 0.0
+    while reached < NATIVE and perf_counter() - latest < (QUIET if reached else PATIENCE):
+        await step()
+        await asyncio.sleep(0)
+        if (now := await share()) > reached:
+            latest, reached = perf_counter(), now
+    return latest
+
+
+def tensorflow(case: Case) -> Workload:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    program = network(case)
+    started = perf_counter()
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(tf.GraphDef.FromString(program.graph_def), name="")
+    session = tf.Session(graph=graph)
+    if program.init:
+        session.run(program.init, program.initial)
+    fetches, feeds = [program.outputs, program.targets], program.feeds
+
+    def step() -> Any:
+        return session.run(fetches, feeds)[0]
+
+    step()
+    notes = {"first result s": perf_counter() - started}
+    return Workload(step, notes=lambda: notes | _memory())
+
+
+def _memory() -> dict[str, float]:
+    """The resident memory of this process and its peak, from Linux."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    fields = dict(line.split(":") for line in status.splitlines())
+    return {
+        f"{name} MiB": int(fields[field].split()[0]) / 1024
+        for name, field in (("resident", "VmRSS"), ("most resident", "VmHWM"))
+    }
+
+
+def peak(case: Case) -> Workload:
+    """The time that NumPy takes for as many operations in a large product, or for copying as many bytes."""
+    program = network(case)
+    size = 2048
+    left = np.ones((size, size), np.float32)
+    copied, kept = np.ones(1 << 25, np.float32), np.empty(1 << 25, np.float32)
+    product = np.empty_like(left)
+    best = {"product": np.inf, "copy": np.inf}
+
+    def timed(name: str, function: Callable[..., Any], *arguments: Any) -> None:
+        before = perf_counter()
+        function(*arguments)
+        best[name] = min(best[name], perf_counter() - before)
+
+    async def measure(seconds: float) -> Sample:
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            timed("product", np.matmul, left, left, product)
+            timed("copy", np.copyto, kept, copied)
+        flops_per_second = 2 * size**3 / best["product"]
+        bytes_per_second = 2 * copied.nbytes / best["copy"]
+        least = max(program.flops / flops_per_second, program.read_bytes / bytes_per_second)
+        return Sample([least], {"Gflop/s": flops_per_second / 1e9, "GB/s": bytes_per_second / 1e9})
+
+    work = {"Gflop": program.flops / 1e9, "MB": program.read_bytes / 1e6}
+    return Workload(lambda: None, list, measure, notes=lambda: work)
