@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES
+from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES
 from aioexec.ops.linalg import product_loops as linalg_loops
 from aioexec.ops.nn import loops as nn_loops, softmax_loops
 from aioexec.ops.reduction import arg_reduction_loops, cumulative, loops as reduction_loops
@@ -59,7 +59,7 @@ def test_indices_of_extrema(shape: tuple[int, int, int]):
 
 @pytest.mark.parametrize("sizes", [(1, 3, 5), (4, 1, 6), (3, 2, 4), (5, 6, 7)])
 @pytest.mark.parametrize("flips", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("ends", [0, ADDS_BIAS, RECTIFIES, ADDS_BIAS + RECTIFIES])
+@pytest.mark.parametrize("ends", [0, ADDS_BIAS, RECTIFIES, ADDS_BIAS + RECTIFIES, RECTIFIES + CLIPS, 7])
 @pytest.mark.parametrize(
     ("body", "how"),
     [
@@ -85,7 +85,8 @@ def test_matrix_products(
     body(left.reshape(-1), right.reshape(-1), c.reshape(-1), bias, *words)
 
     expected = a @ b + (bias if ends & ADDS_BIAS else 0)
-    np.testing.assert_allclose(c, np.maximum(expected, 0) if ends & RECTIFIES else expected)
+    low, high = 0 if ends & RECTIFIES else -np.inf, 6 if ends & CLIPS else np.inf
+    np.testing.assert_allclose(c, np.clip(expected, low, high))
 
 
 @pytest.mark.parametrize("n", [1, 6, 300])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES, LoopKernel
+from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES, LoopKernel
 from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, read, resource
@@ -63,6 +63,18 @@ def test_a_bias_may_be_the_first_operand_and_a_rectifier_alone():
 
     assert rows(laid_out([y], feeds)) == [(["first", "y"], ADDS_BIAS)]
     assert rows(laid_out([z], feeds)) == [(["second", "z"], RECTIFIES)]
+
+
+def test_a_rectifier_with_an_upper_bound_is_done_too():
+    with graph():
+        feeds, (x, filters, bias) = sources()
+        y = op("Relu6", op("Add", convolution(x, filters), bias, name="biased"), name="y")
+        z = op("Relu6", op("Relu", convolution(x, filters, "other"), name="a"), name="z")
+        after = op("Relu", op("Relu6", convolution(x, filters, "third"), name="b"), name="c")
+
+    assert rows(laid_out([y], feeds)) == [(["conv", "biased", "y"], ADDS_BIAS | RECTIFIES | CLIPS)]
+    assert rows(laid_out([z], feeds)) == [(["other", "a", "z"], RECTIFIES | CLIPS)]
+    assert rows(laid_out([after], feeds)) == [(["third", "b"], RECTIFIES | CLIPS), (["c"], 0)]
 
 
 def test_the_rest_of_a_chain_is_fused_as_ever():

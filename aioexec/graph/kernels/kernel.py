@@ -309,6 +309,7 @@ class Units:
 
 ADDS_BIAS = 1
 RECTIFIES = 2
+CLIPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,17 +317,19 @@ class Epilogue:
     """Operations that a loop kernel can apply to each part of its output while that is in cache.
 
     Attributes:
-        word: the argument that selects them: 0 for none, or the sum of ADDS_BIAS (add a vector to each row) and RECTIFIES
-            (replace negative elements by 0, after that; NaN is kept).
+        word: the argument that selects them: 0 for none, or a sum of ADDS_BIAS (add a vector to each row), RECTIFIES (replace
+            negative elements by 0, after that) and CLIPS (with RECTIFIES: replace those above 6 by 6). NaN is kept.
         output: the operand they are applied to; all launches of an operation together cover it.
         bias: the vector operand; not read without ADDS_BIAS.
         width: elements of a row.
+        clips: whether the kernel supports CLIPS.
     """
 
     word: int
     output: int
     bias: int
     width: int
+    clips: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES
+from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES
 from aioexec.graph.kernels.loop_language import Pointer, offset
 
 
@@ -12,13 +12,20 @@ def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> No
         return
     for row in range(m):
         line = offset(y, row * ldc)
-        if ends == ADDS_BIAS | RECTIFIES:
+        if ends == ADDS_BIAS | RECTIFIES | CLIPS:
+            for j in range(n):
+                total = line[j] + bias[j]
+                line[j] = 0 if total < 0 else 6 if total > 6 else total
+        elif ends == ADDS_BIAS | RECTIFIES:
             for j in range(n):
                 total = line[j] + bias[j]
                 line[j] = 0 if total < 0 else total
         elif ends == ADDS_BIAS:
             for j in range(n):
                 line[j] = line[j] + bias[j]
-        else:
+        elif ends == RECTIFIES:
             for j in range(n):
                 line[j] = 0 if line[j] < 0 else line[j]
+        else:
+            for j in range(n):
+                line[j] = 0 if line[j] < 0 else 6 if line[j] > 6 else line[j]

@@ -106,7 +106,7 @@ class Convolution:
 
     def epilogue(self, word: int) -> Epilogue:
         """Return the epilogue that the loops support; its operands are the output and the bias."""
-        return Epilogue(word, 2, 3, self.n)
+        return Epilogue(word, 2, 3, self.n, clips=True)
 
     def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
         return LoopKernel(_BODIES[body], (self.dtype,) * pointers, ints, 0)

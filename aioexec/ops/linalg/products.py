@@ -197,7 +197,9 @@ def bind_product(
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
-    epilogue = Epilogue(15, 2, 3, n) if how in (product_loops.IN_TILES, product_loops.LARGE) else None
+    epilogue = (
+        Epilogue(15, 2, 3, n, clips=True) if how in (product_loops.IN_TILES, product_loops.LARGE) else None
+    )
     handover = handover_of(words, x.dtype) if units is not None and how == product_loops.IN_TILES else None
     size = m * n * outer[-1] * outer[-2]
     rows = [

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, Launch, LoopKernel
+from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES, ElementwiseKernel, Launch, LoopKernel
 from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
 from aioexec.planning.fusion.bodies import statements_of
 from aioexec.planning.fusion.lifetimes import kept, without_unused
@@ -196,6 +196,8 @@ class _Epilogues:
                 return False
             if end.bias is not None and epilogue.width != end.width:
                 return False
+            if end.flag & CLIPS and not epilogue.clips:
+                return False
         return end.bias is None or not self._is_written(end.bias[0], makers[0], number)
 
     def _is_between(self, value: PendingOperand, nbytes: int, rows: list[int]) -> bool:
@@ -259,6 +261,8 @@ def _end_of(row: PendingRow) -> _End | None:
         return None
     if len(fields) == 1 and text == f"maximum({fields[0]}, 0)" and kinds == [whole]:
         return end(RECTIFIES, sources[0])
+    if len(fields) == 1 and text == f"minimum(maximum({fields[0]}, 0), 6)" and kinds == [whole]:
+        return end(RECTIFIES | CLIPS, sources[0])
     if len(fields) == 2 and text == f"{fields[0]} + {fields[1]}":
         if kinds == [whole, along]:
             return end(ADDS_BIAS, sources[0], sources[1])
