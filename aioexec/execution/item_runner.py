@@ -42,7 +42,7 @@ class ItemRunner:
         self.partition = partition
         self.engine = engine
         self._is_native = engine.jit != "off" and engine.devices[item.device].is_native
-        self._reference = ReferenceTier(item, engine)
+        self._reference = ReferenceTier(item, partition, engine)
         self.cache = ProgramCache(item, partition, engine)
         self._programs = self.cache.programs
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from aioexec.execution import reference
+from aioexec.formats.protos import RunMetadata, RunOptions
 from tests.tiers import Ops, constant, executors, feed, graph, op, programs, read, resource, session_on
 
 
@@ -111,6 +112,144 @@ async def test_a_kernel_that_was_slow_twice_goes_to_a_worker(ops: Ops, monkeypat
             where.append(spy.on_worker())
 
     assert where == [False, False, True, True]
+
+
+class Durations:
+    """An op `TestTimed` whose calls take given nanoseconds of a clock that nothing else moves."""
+
+    def __init__(self, ops: Ops, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = self.duration = 0
+        self.spy = Spy(ops)
+        ops.broken("TestTimed", self._compute)
+        monkeypatch.setattr(reference, "perf_counter_ns", lambda: self.clock)
+
+    def _compute(self, x: Any) -> Any:
+        self.clock += self.duration
+        return self.spy._compute(x)
+
+
+SLOW, FAST = 10**6, 1000
+
+
+async def runs_on_workers(
+    session: Any, timed: Durations, durations: list[int], y: Any, feeds: Any
+) -> list[bool]:
+    """Whether the kernel ran on a worker, for each of some runs of these durations."""
+    found = []
+    for timed.duration in durations:
+        await session.run(y, feeds)
+        found.append(timed.spy.on_worker())
+    return found
+
+
+async def test_a_kernel_that_is_rarely_delayed_stays_on_the_loop(ops: Ops, monkeypatch: pytest.MonkeyPatch):
+    """As when the system runs another process in the middle of a call."""
+    timed = Durations(ops, monkeypatch)
+    with graph() as g:
+        x = feed([2])
+        y = op("TestTimed", x)
+
+    async with session_on(g, "off") as session:
+        durations = ([SLOW] + [FAST] * 9) * 4
+        where = await runs_on_workers(session, timed, durations, y, {x: [1.0, 2.0]})
+
+    assert not any(where)
+
+
+async def test_a_kernel_that_is_slow_no_longer_returns_to_the_loop(ops: Ops, monkeypatch: pytest.MonkeyPatch):
+    timed = Durations(ops, monkeypatch)
+    with graph() as g:
+        x = feed([2])
+        y = op("TestTimed", x)
+
+    async with session_on(g, "off") as session:
+        durations = [SLOW, SLOW, SLOW] + [FAST] * 12
+        where = await runs_on_workers(session, timed, durations, y, {x: [1.0, 2.0]})
+
+    assert where == [False, False, True] + [True] * 8 + [False] * 4
+
+
+async def test_a_kernel_that_is_slow_every_other_time_runs_on_workers(
+    ops: Ops, monkeypatch: pytest.MonkeyPatch
+):
+    timed = Durations(ops, monkeypatch)
+    with graph() as g:
+        x = feed([2])
+        y = op("TestTimed", x)
+
+    async with session_on(g, "off") as session:
+        where = await runs_on_workers(session, timed, [SLOW, FAST] * 10, y, {x: [1.0, 2.0]})
+
+    assert all(where[5:])
+
+
+async def test_what_follows_from_shapes_is_computed_once_for_inputs_of_the_same_shapes(ops: Ops):
+    """It is known after two runs: a first one may remain the only one with its shapes."""
+    seen: list[tuple[int, ...]] = []
+
+    def dims_of(x: Any) -> Any:
+        seen.append(x.shape)
+        return np.array(x.shape, np.int32)
+
+    ops.add(
+        "TestDims(x:float) -> (dims:int32)",
+        dims_of,
+        shape=lambda context: [(None if context.inputs[0] is None else len(context.inputs[0]),)],
+        shape_only=True,
+    )
+    with graph() as g:
+        x = feed([None])
+        y = op("Fill", op("Mul", op("TestDims", op("Neg", x)), constant([2], "int32")), constant(3))
+
+    async with session_on(g, "off") as session:
+        for size in (2, 2, 2, 2, 5, 2):
+            result = await session.run(y, {x: np.zeros(size)})
+            np.testing.assert_array_equal(result, np.full(2 * size, 3, np.float32))
+
+    assert seen == [(2,), (2,), (5,)]
+
+
+async def test_a_traced_step_records_nodes_that_follow_from_shapes():
+    with graph() as g:
+        x = feed([None])
+        dims = op("Shape", op("Neg", x))
+        y = op("Fill", dims, constant(3))
+
+    async with session_on(g, "off") as session:
+        for _ in range(3):
+            await session.run(y, {x: np.zeros(2)})
+        metadata = RunMetadata()
+        options = RunOptions(trace_level=RunOptions.FULL_TRACE)
+        await session.run(y, {x: np.zeros(2)}, options=options, run_metadata=metadata)
+
+    recorded = {each.node_name for each in metadata.step_stats.dev_stats[0].node_stats}
+    assert {dims.op.name, y.op.name} <= recorded
+
+
+async def test_a_size_that_depends_on_contents_is_checked_in_every_run(ops: Ops):
+    threads: list[str] = []
+
+    def fill(dims: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return np.zeros(tuple(dims), np.float32)
+
+    ops.add(
+        "TestZeros(dims:int32) -> (y:float)",
+        fill,
+        shape=lambda context: [context.partial(0)],
+        shape_operands=(0,),
+    )
+    with graph() as g:
+        dims = feed([2], "int32")
+        y = op("TestZeros", op("Neg", op("Neg", dims)))
+
+    async with session_on(g, "off") as session:
+        on_worker = []
+        for size in (10, 10, 10, 1000, 10):
+            assert (await session.run(y, {dims: [size, size]})).shape == (size, size)
+            on_worker.append(threads[-1].startswith("aioexec-worker"))
+
+    assert on_worker == [False, False, False, True, False]
 
 
 async def test_a_long_step_of_small_kernels_lets_the_loop_turn(ops: Ops, monkeypatch: pytest.MonkeyPatch):
