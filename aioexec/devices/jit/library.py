@@ -98,7 +98,7 @@ def describe(kernel: Kernel) -> str:
 def compiler_text() -> str:
     """The part of cache keys that represents the loop compiler itself."""
     texts = []
-    for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py", "handover.py"):
+    for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py", "handover.py", "vectors.py"):
         with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
             texts.append(file.read())
     return "".join(texts)

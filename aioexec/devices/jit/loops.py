@@ -99,6 +99,9 @@ def offset(typing_context: Any, pointer: Any, count: Any) -> Any:
 @intrinsic
 def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, rounded once."""
+    vectors = load_beside("vectors")
+    if isinstance(x, vectors.Vector):
+        return x(x, x, x), vectors.multiply_add
     kind = types.float32 if all(each == types.float32 for each in (x, y, z)) else types.float64
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -212,6 +215,7 @@ def supplied_names(request: dict[str, Any]) -> dict[str, Any]:
     names.update({name: getattr(math, name) for name in MATH.split()})
     names.update({name: getattr(types, name) for name in CASTS.split()})
     names.update(offset=offset, fma=fma, **products())
+    names.update(load_beside("vectors").make_vectors(load_beside("tiles").registers().vector_bytes))
     names.update({name: elementary(name, modules) for name, modules in request["elementary"].items()})
     return names
 

@@ -88,7 +88,9 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "lanes",
     "large_gemm",
+    "load_vector",
     "log",
     "log1p",
     "log2",
@@ -97,7 +99,9 @@ __all__ = [
     "offset",
     "sin",
     "sinh",
+    "splat",
     "sqrt",
+    "store_vector",
     "tan",
     "tanh",
     "tiled_product",
@@ -106,6 +110,8 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "vector_maximum",
+    "vector_minimum",
 ]
 
 LANGUAGE = frozenset(__all__) - {"LANGUAGE", "Pointer", "Real"}
@@ -124,8 +130,45 @@ def offset(pointer: Pointer, count: int) -> Pointer:
 
 
 def fma(x: Real, y: Real, z: Real) -> Real:
-    """Return x * y + z, rounded once when compiled."""
+    """Return x * y + z, rounded once when compiled; of vectors where the processor has an instruction for that."""
     return x * y + z
+
+
+Vector = Any
+"""A vector of as many float32 or float64 as a register holds; it supports +, -, *, and `fma`."""
+
+_LANES = 4
+
+
+def lanes(pointer: Pointer) -> int:
+    """Return the number of elements of a vector of the dtype of a pointer."""
+    return _LANES
+
+
+def load_vector(pointer: Pointer) -> Vector:
+    """Return the vector of the first elements of a pointer, which need not be aligned."""
+    assert len(pointer) >= _LANES
+    return pointer[:_LANES].copy()
+
+
+def store_vector(pointer: Pointer, vector: Vector) -> None:
+    """Store a vector to the first elements of a pointer."""
+    pointer[:_LANES] = vector
+
+
+def splat(pointer: Pointer, number: Real) -> Vector:
+    """Return a vector of the dtype of a pointer whose elements all are a number."""
+    return np.full(_LANES, number, pointer.dtype)
+
+
+def vector_maximum(x: Vector, y: Vector) -> Vector:
+    """Return y where it is greater than x, else x: so NaN in x is kept."""
+    return np.where(x < y, y, x)
+
+
+def vector_minimum(x: Vector, y: Vector) -> Vector:
+    """Return y where it is less than x, else x: so NaN in x is kept."""
+    return np.where(x > y, y, x)
 
 
 def gemm(

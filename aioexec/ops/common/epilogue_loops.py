@@ -1,9 +1,17 @@
-"""The compiled loop of an `Epilogue`: adds a bias and applies ReLU to a block of a result while the cache holds it."""
+"""The compiled loops of an `Epilogue`: add a bias and apply ReLU to a block of a result in cache, or to a vector of it."""
 
 from __future__ import annotations
 
 from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES
-from aioexec.graph.kernels.loop_language import Pointer, offset
+from aioexec.graph.kernels.loop_language import (
+    Pointer,
+    Vector,
+    load_vector,
+    offset,
+    splat,
+    vector_maximum,
+    vector_minimum,
+)
 
 
 def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
@@ -29,3 +37,14 @@ def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> No
         else:
             for j in range(n):
                 line[j] = 0 if line[j] < 0 else 6 if line[j] > 6 else line[j]
+
+
+def finish_vector(total: Vector, bias: Pointer, ends: int) -> Vector:
+    """Apply the epilogue `ends` to a vector; `bias` is for its first element."""
+    if ends & ADDS_BIAS:
+        total = total + load_vector(bias)
+    if ends & RECTIFIES:
+        total = vector_maximum(total, splat(bias, 0))
+    if ends & CLIPS:
+        total = vector_minimum(total, splat(bias, 6))
+    return total

@@ -37,6 +37,7 @@ class Work:
         strides: bytes per unit of each operand except scratch memory.
         cost: nanoseconds for all units.
         grain: the minimum number of units in a share.
+        first: the argument that is the number of the first unit, see `Units`.
         scratch: scratch buffers, which are the last operands.
     """
 
@@ -50,6 +51,7 @@ class Work:
     scratch: tuple[Scratch, ...] = ()
     reals: tuple[float, ...] = ()
     epilogue: Epilogue | None = None
+    first: int | None = None
 
     @property
     def total(self) -> int:
@@ -64,7 +66,7 @@ class Work:
         step = min(-(-self.total // (parts * grain)) * grain, self.total)
         regions = tuple(each.stride(grain) for each in self.scratch)
         places = tuple(Operand("scratch", each.number) for each in self.scratch)
-        units = Units(self.unit, (*self.strides, *regions), grain)
+        units = Units(self.unit, (*self.strides, *regions), grain, self.first)
         rows = []
         for first in range(0, self.total, step):
             count = min(step, self.total - first)
@@ -72,7 +74,7 @@ class Work:
                 replace(operand, offset=operand.offset + first * stride)
                 for operand, stride in zip(self.operands, self.strides, strict=True)
             )
-            words = (*self.words[: self.unit], count, *self.words[self.unit + 1 :])
+            words = units.words_of(self.words, first, count)
             cost = 20 + self.cost * count // self.total
             rows.append(Launch(self.kernel, (*moved, *places), words, self.reals, cost, units, self.epilogue))
         sizes = tuple(-(-step // grain) * grain * region for region in regions)

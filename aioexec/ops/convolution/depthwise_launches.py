@@ -1,20 +1,29 @@
-"""Launches of the loops in `depthwise_loops` for depthwise convolutions."""
+"""Launches of the loops in `depthwise_loops` and `depthwise_rows` for depthwise convolutions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.ops.common.shares import LAUNCH_NS, Scratch, Work
-from aioexec.ops.convolution import depthwise_loops
+from aioexec.ops.convolution import depthwise_loops, depthwise_rows
 from aioexec.ops.convolution.launches import zeros
 from aioexec.ops.convolution.windows import Axis, make_axes
 
 _BLOCK_BYTES = 128 * 1024
 _STRIP = 512  # elements of a filter strip
 _NS_PER_TAP = 0.06  # per element of float32
+_NS_PER_TAP_OF_ROWS, _NS_PER_ELEMENT = 0.03, 0.05  # the same for sums in registers
+_TWO_VECTORS = 128  # bytes, of the widest kind
 _REAL = ("float32", "float64")
+_ROW_KERNELS: dict[tuple[int, int, int], Callable[..., int]] = {
+    (3, 1, 1): depthwise_rows.three_adjacent_taps,
+    (3, 2, 1): depthwise_rows.three_adjacent_taps_strided,
+    (5, 1, 1): depthwise_rows.five_adjacent_taps,
+    (5, 2, 1): depthwise_rows.five_adjacent_taps_strided,
+}
+"""Kernels by the number of taps along a line, their stride and their dilation."""
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
 
@@ -139,9 +148,37 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     case = _depthwise(attrs, image, filters.shape)
     if case is None:
         return None
+    work = _rows(case) or _padded_forward(case)
+    return Launches(*work.cut())
+
+
+def _rows(case: Depthwise) -> Work | None:
+    """Return the convolution with sums in registers, or None if there is no kernel for it."""
+    h = case.horizontal
+    body = _ROW_KERNELS.get((h.window, h.stride, h.dilation))
+    if body is None and h.window == 3:
+        body = depthwise_rows.three_taps
+    if body is None or case.m > 1 or case.c * case.itemsize < _TWO_VECTORS:
+        return None
+    words = (0, case.batch * case.vertical.count, 0, *case.sizes()[3:])
+    elements = case.batch * case.vertical.count * h.count * case.c
+    each = (case.taps * _NS_PER_TAP_OF_ROWS + _NS_PER_ELEMENT) * case.itemsize / 4
+    return Work(
+        LoopKernel(body, (case.dtype,) * 4, 16, 0),
+        (_INPUTS[0], _INPUTS[1], _OUTPUT, _INPUTS[1]),
+        words,
+        (0, 0, 0, 0),
+        50 + int(elements * each),
+        unit=1,
+        first=0,
+        epilogue=Epilogue(2, 2, 3, case.c, clips=True),
+    )
+
+
+def _padded_forward(case: Depthwise) -> Work:
     block = case.block()
     words = (case.batch, block, int(case.pads), *case.sizes())
-    work = Work(
+    return Work(
         case.loop(depthwise_loops.forward, 19),
         (_INPUTS[0], _INPUTS[1], _OUTPUT),
         words,
@@ -149,7 +186,6 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         case.cost,
         scratch=(case.padded(block), case.strips),
     )
-    return Launches(*work.cut())
 
 
 def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:

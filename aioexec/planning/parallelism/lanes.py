@@ -218,7 +218,7 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
             for (buffer, offset), stride in zip(row.operands, units.strides, strict=True)
         )
         count = min(step, total - first)
-        words = (*launch.words[: units.word], count, *launch.words[units.word + 1 :])
+        words = units.words_of(launch.words, first, count)
         part = replace(launch, words=words, cost=max(launch.cost * count // total, 1), units=None)
         found.append(replace(row, launch=part, operands=operands))
     return found

@@ -129,6 +129,24 @@ def degenerate() -> Iterator[Case]:
     )
     large = numbers(20, 9, 33, 40), numbers(3, 5, 40, 1)
     yield case(FORWARD, *large, attrs=same, expected=Depthwise(same, (3, 5)).slide, dtypes=["float32"])
+    yield from many_channels()
+
+
+def many_channels() -> Iterator[Case]:
+    """Cases with sums in registers: for a number of channels that is no multiple of a vector, and lines of a few columns."""
+    for taps, stride, dilation, padding, shape in (
+        ((3, 3), 1, 1, "SAME", (2, 5, 14, 37)),
+        ((3, 3), 2, 1, "SAME", (1, 7, 13, 64)),
+        ((3, 3), 1, 2, "VALID", (1, 7, 12, 35)),
+        ((2, 3), 3, 1, "EXPLICIT", (1, 4, 9, 33)),
+        ((5, 5), 1, 1, "SAME", (2, 3, 2, 40)),
+        ((5, 5), 1, 1, "SAME", (1, 7, 7, 33)),
+        ((3, 5), 2, 1, "EXPLICIT", (1, 5, 12, 34)),
+    ):
+        given = attrs(stride, padding, dilation)
+        values = numbers(*shape), numbers(*taps, shape[-1], 1)
+        dtypes = ["float32", "float64"]
+        yield case(FORWARD, *values, attrs=given, expected=Depthwise(given, taps).slide, dtypes=dtypes)
 
 
 CASES = list(cases())
