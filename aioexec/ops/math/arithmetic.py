@@ -272,16 +272,26 @@ def _zero_of(tensor: Tensor) -> Tensor:
     return convert_to_tensor(0, tensor.dtype.base_dtype)
 
 
+_ANY_POWER = expression("x, y: pow(x, y)")
+_KNOWN_POWERS = {2.0: expression("x: x * x"), 3.0: expression("x: x * x * x")}
+"""Native forms for constant exponents: a few multiplications, in place of a logarithm and an exponential in float64."""
+
+
+def _bind_pow(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
+    exponent = inputs[1].value
+    if exponent is not None and exponent.size == 1 and exponent.dtype.name in FLOATS:
+        known = _KNOWN_POWERS.get(float(exponent.reshape(())))
+        if known is not None:
+            return known.bind(attrs, inputs[:1], outputs)
+    return _ANY_POWER.bind(attrs, inputs, outputs)
+
+
 register(
     "Pow(x:T, y:T) -> (z:T) [T:type@26]",
     shape=lambda context: [shapes.broadcast(*context.inputs)],
     kernel=fitting(in_float32(_pow)),
     gradient=_pow_gradient,
-    native=expression(
-        "x, y: pow(x, y)",
-        dtypes=FLOATS | {"int32", "int64"},
-        statuses=((InvalidArgumentError, NEGATIVE_POWER),),
-    ),
+    native=Native(_bind_pow, FLOATS | {"int32", "int64"}, ((InvalidArgumentError, NEGATIVE_POWER),)),
 )
 
 

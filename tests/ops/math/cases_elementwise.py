@@ -160,6 +160,11 @@ POWERS = [
     case("Pow", [[0.5, 1.25, 2.0], [3.0, 0.75, 1.5]], Y, expected=np.power, gradients=(0, 1)),
     case("Pow", [[0.5, 1.25, 2.0], [3.0, 0.75, 1.5]], 2.0, expected=np.power, gradients=(0, 1)),
     case("Pow", X, 2.0, expected=np.power, gradients=(0,)),
+    case("Pow", X, 3.0, expected=np.power, gradients=(0,)),
+    *(
+        case("Pow", [math.inf, -math.inf, math.nan, -0.0, 0.0, -1e-30, 1e30], exponent, expected=np.power)
+        for exponent in (2.0, 3.0)
+    ),
     case("Pow", X, [2.0, 3.0, -1.0], expected=np.power, gradients=(0,)),
     case("Pow", 2.0, X, expected=np.power, gradients=(0, 1)),
     case("Pow", [0.0, 0.0, 1.0, -1.0, 2.0, math.inf], [[0.0], [1.0], [math.nan], [-1.0]], expected=np.power),

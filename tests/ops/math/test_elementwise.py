@@ -7,6 +7,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launches, Spec
+from aioexec.graph.registry import lookup
 from tests.ops.evaluate import evaluate
 
 X = np.array([[7.5, -7.5, 3.0], [2.5, -0.5, 1.5]], np.float32)
@@ -156,3 +158,37 @@ async def test_an_infinite_slope_times_nothing_is_nothing(function, jit, graph):
 
     assert found[0] == 0
     assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize(("exponent", "multiplies"), [(2.0, True), (3.0, True), (0.5, False), (-1.0, False)])
+def test_small_whole_powers_are_products_where_the_exponent_is_constant(exponent: float, multiplies: bool):
+    native = lookup("Pow").native
+    assert native is not None
+    x, power = Spec(X.dtype, X.shape), np.array(exponent, np.float32)
+
+    known = native.bind({}, [x, Spec(power.dtype, (), power)], [x])
+    unknown = native.bind({}, [x, Spec(power.dtype, ())], [x])
+
+    assert [is_product(each) for each in (known, unknown)] == [multiplies, False]
+
+
+def is_product(bound: object) -> bool:
+    assert isinstance(bound, Launches)
+    (row,) = bound.rows
+    assert isinstance(row.kernel, ElementwiseKernel)
+    return "pow" not in row.kernel.body
+
+
+async def test_a_cube_is_as_exact_as_two_products():
+    x = ax.placeholder(ax.float32, [6])
+    values = np.array([-2.5, 0.1, 3.0, -1e12, np.inf, np.nan], np.float32)
+    config = ax.ConfigProto()
+    config.aioexec.jit = "eager"
+
+    async with ax.Session(config=config) as session:
+        cubes = await session.run(x**3.0, {x: values})
+
+    np.testing.assert_array_almost_equal_nulp(
+        cubes[:5], (values.astype(np.float64) ** 3)[:5].astype(np.float32), 2
+    )
+    assert np.isnan(cubes[5])
