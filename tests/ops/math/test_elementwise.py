@@ -188,7 +188,6 @@ async def test_a_cube_is_as_exact_as_two_products():
     async with ax.Session(config=config) as session:
         cubes = await session.run(x**3.0, {x: values})
 
-    np.testing.assert_array_almost_equal_nulp(
-        cubes[:5], (values.astype(np.float64) ** 3)[:5].astype(np.float32), 2
-    )
-    assert np.isnan(cubes[5])
+    exact = (values[:4].astype(np.float64) ** 3).astype(np.float32)
+    np.testing.assert_array_almost_equal_nulp(cubes[:4], exact, 2)
+    np.testing.assert_array_equal(cubes[4:], [np.inf, np.nan])
