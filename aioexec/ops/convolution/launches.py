@@ -1,4 +1,4 @@
-"""Launches of the loops in `convolution.loops` for convolutions."""
+"""Launches of the loops in `convolution.loops` and `convolution.small_filters` for convolutions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.ops.common.shares import Scratch, Work
-from aioexec.ops.convolution import loops
+from aioexec.ops.convolution import loops, small_filters
 from aioexec.ops.convolution.windows import Axis, make_axes
 
 _BLOCK_BYTES = 128 * 1024
@@ -19,6 +19,7 @@ _TALL_TILE = 14
 _PANEL = 32  # minimum number of filters per share
 _PANEL_BYTES = 128  # of a row in a panel of packed filters: two vectors of the widest kind
 _OFTEN = 128  # windows from which packing the filters pays off
+_SMALL_FILTERS = 64 * 1024  # bytes of filters that a line of the output leaves in the cache
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
@@ -54,6 +55,16 @@ class Convolution:
     @property
     def is_pointwise(self) -> bool:
         return self.vertical.is_pointwise and self.horizontal.is_pointwise
+
+    @property
+    def has_short_lines(self) -> bool:
+        """Whether the same window of all images makes a better tile than the windows of a line."""
+        count = self.horizontal.count
+        return count <= _SHORT_LINE and self.batch >= max(_TALL_TILE, 2 * count)
+
+    @property
+    def has_small_filters(self) -> bool:
+        return self.k * self.n * self.itemsize <= _SMALL_FILTERS
 
     @property
     def pads(self) -> bool:
@@ -115,6 +126,7 @@ class Convolution:
 _BODIES: dict[str, Callable[..., int]] = {
     "forward": loops.forward,
     "forward_batch": loops.forward_batch,
+    "forward_lines": small_filters.forward_lines,
     "multiply": loops.multiply,
     "pack": loops.pack,
     "pack_turned": loops.pack_turned,
@@ -203,10 +215,21 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     case = _convolution(attrs, image, filters.shape)
     if case is None:
         return None
+    if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
+        return _finish(_lines(case))
     if case.batch * case.places < _OFTEN:
         return _finish(_forward(case, _INPUTS[0], _as_given(case)))
     rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
     return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
+
+
+def _lines(case: Convolution) -> Work:
+    """Return a convolution whose units of work are lines of the output."""
+    words = (0, case.batch * case.vertical.count, 0, int(case.pads), case.padded_width, *case.sizes())
+    operands, strides = (_INPUTS[0], _INPUTS[1], _OUTPUT, _NO_BIAS), (0, 0, 0, 0)
+    kernel = case.loop("forward_lines", 5, 19)
+    work = Work(kernel, operands, words, strides, case.cost, unit=1, first=0, epilogue=case.epilogue(2))
+    return _padding(case, work, Scratch(0, case.padded_bytes(small_filters.BLOCK)))
 
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
@@ -220,7 +243,7 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
         words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block)
         kernel = case.loop("multiply", 4, 8)
         return Work(kernel, operands, words, strides, case.cost, grain=_TALL_TILE, epilogue=case.epilogue(3))
-    if case.horizontal.count <= _SHORT_LINE and case.batch >= max(_TALL_TILE, 2 * case.horizontal.count):
+    if case.has_short_lines:
         words = (case.batch, case.padded_height, 0, *filters.words)
         words += (int(case.pads), case.padded_width, *case.sizes())
         size = case.padded_bytes(case.vertical.count)

@@ -121,11 +121,13 @@ def test_a_large_convolution_is_many_launches_that_together_do_every_image():
         ({"strides": (1, 1, 1, 1), "padding": "SAME"}, (16, 3, 3, 9), (1, 1)),
     ],
 )
+@pytest.mark.parametrize("small_filters", [0, 2**20])
 @pytest.mark.parametrize(("nanoseconds", "lanes"), [(1, 1), (1_000_000, 1), (1_000_000, 3)])
 def test_the_loops_run_as_plain_python_in_launches_and_shares(
-    monkeypatch, attrs, image, window, nanoseconds, lanes
+    monkeypatch, attrs, image, window, nanoseconds, lanes, small_filters
 ):
     monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
+    monkeypatch.setattr(conv_launches, "_SMALL_FILTERS", small_filters)
     attrs = {"dilations": (1, 1, 1, 1), "data_format": "NHWC", **attrs}
     rng = np.random.default_rng(3)
     x, filters = rng.standard_normal(image), rng.standard_normal((*window, image[3], DEPTH))
