@@ -44,6 +44,10 @@ COMMANDS = {
         "aioexec.inspection.trace_command",
         "run a graph in a file and write what its rows do when, for Perfetto",
     ),
+    "warm": Command(
+        "aioexec.inspection.warm_command",
+        "compile the kernels of a graph in a file, or the usual ones, before they are needed",
+    ),
 }
 
 

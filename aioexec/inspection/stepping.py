@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import OpError
+from aioexec.errors import InvalidArgumentError, OpError
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
@@ -35,16 +35,21 @@ class Stepping:
         await self.session.run(self.fetches, self.feeds, *options)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, graph_required: bool = True) -> None:
     """Add the arguments that define a step."""
     parser.add_argument(
         "graph",
         metavar="GRAPH",
         type=Path,
+        nargs=None if graph_required else "?",
         help="a GraphDef or MetaGraphDef (a checkpoint's .meta): bytes or text",
     )
     parser.add_argument(
-        "--fetch", nargs="+", required=True, metavar="NAME", help="tensors and operations of the step"
+        "--fetch",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="tensors and operations of the step; by default the results that nothing in the graph uses",
     )
     parser.add_argument(
         "--feed",
@@ -75,7 +80,7 @@ def run(arguments: argparse.Namespace, look: Callable[[Stepping], Coroutine[Any,
 @contextlib.asynccontextmanager
 async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
     graph = await asyncio.to_thread(read_graph, arguments.graph)
-    fetches = [named(graph, name) for name in arguments.fetch]
+    fetches = [named(graph, name) for name in arguments.fetch] or results(graph)
     feeds = made_feeds(graph, fetches, arguments.feed)
     initializers = _initializers(graph)
     config = ConfigProto()
@@ -84,6 +89,23 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
         if initializers:
             await session.run(initializers)
         yield Stepping(session, fetches, feeds)
+
+
+def results(graph: Graph) -> list[Tensor | Operation]:
+    """The outputs that no operation of the graph uses.
+
+    Raises:
+        InvalidArgumentError: there are none.
+    """
+    found = [
+        output
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if not output.consumers() and operation.type not in ("Placeholder", "Const")
+    ]
+    if not found:
+        raise InvalidArgumentError("the graph computes nothing: say with --fetch which tensors to compute")
+    return list(found)
 
 
 def _initializers(graph: Graph) -> list[Operation]:

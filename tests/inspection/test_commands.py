@@ -1,12 +1,19 @@
-"""`aioexec explain` and `aioexec trace` on graphs in files."""
+"""`aioexec explain`, `aioexec trace` and `aioexec warm` on graphs in files."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import aioexec as ax
 from aioexec import cli
+from aioexec.devices.jit import usual_kernels
+from aioexec.graph.kernels.kernel import ElementwiseKernel
+from aioexec.inspection.stepping import results
 
 
 @pytest.fixture
@@ -85,3 +92,52 @@ def test_arguments_that_mean_nothing_are_refused(trained, capsys, wrong):
 
     assert left.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+# warm
+
+
+def warm(arguments: list[str], cache: Path) -> str:
+    """What `aioexec warm` prints in a process of its own."""
+    environment = {**os.environ, "AIOEXEC_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-m", "aioexec.cli", "warm", *arguments]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.slow
+def test_warm_compiles_the_kernels_of_a_model_once(trained, tmp_path):
+    arguments = [str(trained), "--fetch", "y", "--feed", "x=4,3"]
+    pattern = r"kernels: (\d+) came with the package, (\d+) were in the cache, (\d+) compiled, 0 failed"
+
+    first = re.fullmatch(pattern, warm(arguments, tmp_path / "cache").strip())
+    second = re.fullmatch(pattern, warm(arguments, tmp_path / "cache").strip())
+
+    assert first is not None
+    assert second is not None
+    assert sum(map(int, first.groups())) > 0
+    assert int(first[2]) == 0
+    assert int(second[3]) == 0
+    assert int(second[2]) == int(first[3])
+
+
+@pytest.mark.slow
+def test_warm_without_a_model_compiles_the_usual_kernels_that_are_not_shipped(tmp_path, monkeypatch, capsys):
+    body = "z = x * x + 0.123456"
+    kernel = ElementwiseKernel(body, (("x", "float32"),), (("z", "float32"),), "vv")
+    monkeypatch.setattr(usual_kernels, "read", lambda: [kernel])
+    monkeypatch.setenv("AIOEXEC_CACHE_DIR", str(tmp_path / "cache"))
+
+    assert cli.main(["warm"]) == 0
+    assert "1 usual kernels are in" in capsys.readouterr().out
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_the_results_of_a_graph_are_what_nothing_in_it_uses():
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [2], name="x")
+        y = ax.exp(x, name="y")
+        first, second = ax.negative(y, name="first"), ax.sqrt(y, name="second")
+
+    assert results(graph) == [first, second]
+    with ax.Graph().as_default() as empty, pytest.raises(ax.errors.InvalidArgumentError, match="--fetch"):
+        results(empty)

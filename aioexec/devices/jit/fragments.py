@@ -13,6 +13,8 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
+SYMBOL = "aioexec_kernel"
+
 
 class Fragment(JITCodeLibrary):
     """The code of a function, and which others it calls: neither linked nor optimised as a whole, nor to be called."""
@@ -33,13 +35,19 @@ def install() -> None:
 
 
 def object_of(fragment: Any, symbol: str) -> bytes:
-    """The object file of what `symbol`, a function of this fragment, does; all else in it is its own affair."""
+    """The object file of what `symbol`, a function of this fragment, does, named SYMBOL; all else in it is its own affair.
+
+    Numba numbers the names of what it compiles. They are replaced, so that equal functions give equal files.
+    """
     module = fragment._final_module
     for other in called(fragment):
         module.link_in(other._final_module, preserve=True)
-    for function in module.functions:
-        if not function.is_declaration and function.name != symbol:
-            function.linkage = "internal"
+    for number, value in enumerate((*module.functions, *module.global_variables)):
+        if value.name == symbol:
+            value.name = SYMBOL
+        elif not value.is_declaration:
+            value.linkage = "internal"
+            value.name = f"{SYMBOL}.{number}"
     module.verify()
     fragment._optimize_final_module()
     image: bytes = fragment.codegen._tm.emit_object(module)

@@ -1,8 +1,8 @@
 """The compiled kernels of this process: compiled in the background, found by a dictionary lookup.
 
-There are two compiler threads. The first reads cached objects, compiles IR templates and links; the second waits for the
-compiler child, which compiles loops. Each thread exists only while it has work. A kernel is unknown, pending, available or
-failed; the last two states are final: callers use the reference kernel in place of one that has failed.
+There are two compiler threads. The first reads shipped and cached objects, compiles IR templates and links; the second waits
+for the compiler child, which compiles loops. Each thread exists only while it has work. A kernel is unknown, pending, available
+or failed; the last two states are final: callers use the reference kernel in place of one that has failed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory, sha256
+from aioexec.devices.jit.cache import ABI_VERSION, DamagedEntryError, ObjectCache, default_directory, sha256
 from aioexec.devices.jit.job_thread import JobThread
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.llvm.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
+from aioexec.devices.jit.pack import KernelPack, installed_pack, pack_key
 from aioexec.devices.jit.process import (
     CompileError,
     CompilerClosedError,
@@ -31,7 +32,7 @@ from aioexec.devices.jit.process import (
     CompilerUnavailableError,
     SourceError,
 )
-from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, host
+from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, Target, host
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Kernel, LoopKernel
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Statistics:
 
     compiled: int = 0
     cached: int = 0
+    shipped: int = 0
     failed: int = 0
     seconds: float = 0.0
 
@@ -104,9 +106,8 @@ def compiler_text() -> str:
     return "".join(texts)
 
 
-def key_of(kind: str, text: str, how: str) -> str:
-    """The name of an object: a digest of everything that decides its bytes."""
-    target = host()
+def key_of(kind: str, text: str, how: str, target: Target) -> str:
+    """The name of an object in the cache: a digest of everything that decides its bytes."""
     parts = (ABI_VERSION, kind, text, how, target.cpu, target.features, target.versions)
     return sha256(json.dumps(parts).encode("utf-8")).hex()
 
@@ -124,10 +125,12 @@ class KernelLibrary:
         cache: ObjectCache,
         emit: Emit = emit,
         process: CompilerProcess | None = None,
+        find_pack: Callable[[], KernelPack | None] = lambda: None,
     ) -> None:
         self.cache = cache
         self.process = process if process is not None else CompilerProcess()
         self._emit = emit
+        self._find_pack = find_pack  # called by the first compiler thread: it asks LLVM what the processor is
         self._linker = Linker(EXTERNAL_SYMBOLS)
         self._ir_compiler: IrCompiler | None = None  # made by the first compiler thread
         self._addresses: dict[Kernel, int] = {}  # available; only grows
@@ -151,6 +154,16 @@ class KernelLibrary:
     def failed(self, kernel: Kernel) -> str | None:
         """The reason why a kernel has failed; None if it has not."""
         return self._failures.get(kernel)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Those that are available."""
+        return tuple(self._addresses)
+
+    @property
+    def waiting(self) -> tuple[Kernel, ...]:
+        """Those that are being compiled."""
+        return tuple(self._pending)
 
     @property
     def pending(self) -> int:
@@ -252,8 +265,10 @@ class KernelLibrary:
 
     def _find_loop(self, kernel: LoopKernel) -> None:
         request = request_for(kernel)
-        key = key_of("loop", request, compiler_text())
-        if self._link_cached(kernel, key):
+        key = key_of("loop", request, compiler_text(), host())
+        if self._link_shipped(kernel, pack_key("loop", request, compiler_text())) or self._link_cached(
+            kernel, key
+        ):
             return
         if self._unavailable:
             self._settle(kernel, failure=self._unavailable)
@@ -262,8 +277,10 @@ class KernelLibrary:
 
     def _compile_template(self, kernel: ElementwiseKernel) -> None:
         text = self._emit(kernel, SYMBOL)
-        key = key_of("template", text, OPTIMISATION)
-        if self._link_cached(kernel, key):
+        key = key_of("template", text, OPTIMISATION, host())
+        if self._link_shipped(kernel, pack_key("template", text, OPTIMISATION)) or self._link_cached(
+            kernel, key
+        ):
             return
         if self._ir_compiler is None:
             self._ir_compiler = IrCompiler(host())
@@ -277,7 +294,7 @@ class KernelLibrary:
         try:
             if self._unavailable:
                 raise CompilerUnavailableError(self._unavailable)
-            self.process.features = host().features
+            self.process.target = host()
             self._link_new(job.kernel, job.key, self.process.compile(job.request))
         except CompilerClosedError:
             pass  # `shutdown`: no batch waits, and a later request makes a new job
@@ -289,6 +306,21 @@ class KernelLibrary:
             logger.exception("kernel %s: unexpected failure", describe(job.kernel))
             self._fail(job.kernel, f"{type(error).__name__}: {error}")
         self._count(seconds=time.perf_counter() - started)
+
+    def _link_shipped(self, kernel: Kernel, key: str) -> bool:
+        """Link a kernel of the pack, if that has it."""
+        pack = self._find_pack()
+        try:
+            code = None if pack is None else pack.load(key)
+            if code is None:
+                return False
+            address = self._linker.link(code)
+        except (OSError, DamagedEntryError, ObjectRefusedError) as error:
+            logger.warning("kernel %s: shipped object %s not used: %s", describe(kernel), key, error)
+            return False
+        self._count(shipped=1)
+        self._settle(kernel, address=address)
+        return True
 
     def _link_cached(self, kernel: Kernel, key: str) -> bool:
         code = self.cache.load(key)
@@ -339,13 +371,14 @@ class KernelLibrary:
         for batch in done:
             batch.future.set_result(None)
 
-    def _count(self, *, compiled: int = 0, cached: int = 0, seconds: float = 0.0) -> None:
+    def _count(self, *, compiled: int = 0, cached: int = 0, shipped: int = 0, seconds: float = 0.0) -> None:
         with self._lock:
             now = self._statistics
             self._statistics = replace(
                 now,
                 compiled=now.compiled + compiled,
                 cached=now.cached + cached,
+                shipped=now.shipped + shipped,
                 seconds=now.seconds + seconds,
             )
 
@@ -365,7 +398,7 @@ def library() -> KernelLibrary:
     global PROCESS_LIBRARY
     with MAKING:
         if PROCESS_LIBRARY is None:
-            PROCESS_LIBRARY = KernelLibrary(ObjectCache(default_directory()))
+            PROCESS_LIBRARY = KernelLibrary(ObjectCache(default_directory()), find_pack=installed_pack)
             atexit.register(PROCESS_LIBRARY.shutdown)
             os.register_at_fork(after_in_child=PROCESS_LIBRARY.forget_threads)
         return PROCESS_LIBRARY

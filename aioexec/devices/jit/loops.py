@@ -268,8 +268,8 @@ def compile_loop(request: dict[str, Any]) -> tuple[str, bytes]:
     exec(entry_text(len(pointers), request["ints"], request["reals"]), namespace)
     words = types.CPointer(types.int64)
     callback = numba.cfunc(types.int64(words, words), **OPTIONS)(namespace["entry"])
-    symbol = callback.native_name
-    return symbol, load_beside("fragments").object_of(callback._library, symbol)
+    fragments = load_beside("fragments")
+    return fragments.SYMBOL, fragments.object_of(callback._library, callback.native_name)
 
 
 load_beside("fragments").install()

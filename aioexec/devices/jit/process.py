@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from aioexec.data_classes import dataclass
 from aioexec.devices.jit.child import receive, send
 from aioexec.devices.jit.objects import ObjectCode
+from aioexec.devices.jit.target import Target
 
 START_SECONDS = COMPILE_SECONDS = 600.0
 """A child that takes longer is considered hung; on an overloaded machine one second of work may take a minute."""
@@ -48,14 +49,14 @@ def child_command() -> list[str]:
     return [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "child.py")]
 
 
-def child_environment(features: str) -> dict[str, str]:
+def child_environment(target: Target | None) -> dict[str, str]:
     """Our environment without variables that would change the generated code, and with one thread for its libraries."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))
     }
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    if features:
-        environment["NUMBA_CPU_FEATURES"] = features
+    if target is not None:
+        environment.update(NUMBA_CPU_NAME=target.cpu, NUMBA_CPU_FEATURES=target.features)
     return environment
 
 
@@ -66,12 +67,12 @@ class CompilerProcess:
 
     Attributes:
         command: how to start it.
-        features: CPU features it compiles for; "" leaves it to numba.
+        target: the processor it compiles for; None leaves it to numba.
     """
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
         self.command = list(command) if command is not None else child_command()
-        self.features = ""
+        self.target: Target | None = None
         self._lock = threading.Lock()  # guards what follows
         self._child: Child | None = None
         self._closings = 0  # how often `close` was called
@@ -156,7 +157,7 @@ class CompilerProcess:
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env=child_environment(self.features),
+                    env=child_environment(self.target),
                 )
         except (OSError, ValueError) as error:
             ours.close()

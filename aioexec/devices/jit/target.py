@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from aioexec.data_classes import dataclass
@@ -42,20 +43,68 @@ class Target:
     versions: tuple[str, ...]
 
 
-@functools.cache
-def host() -> Target:
-    """This machine, with 512-bit vectors enabled where it has them: LLVM's models of some x86 processors prefer 256."""
+NO_PREFERENCE = "-prefer-256-bit"
+"""Enables vectors of 512 bits where a processor has them: LLVM's models of some x86 processors prefer 256."""
+
+
+def versions() -> tuple[str, ...]:
+    """The versions of what compiles."""
     from importlib import metadata  # it brings along a mail parser
 
+    python = ".".join(platform.python_version_tuple()[:2])
+    return (metadata.version("llvmlite"), metadata.version("numba"), python)
+
+
+@functools.cache
+def host() -> Target:
+    """This machine."""
     features = llvm().get_host_cpu_features().flatten()
     if platform.machine().lower() in ("x86_64", "amd64"):
-        features += ",-prefer-256-bit"
-    versions = (
-        metadata.version("llvmlite"),
-        metadata.version("numba"),
-        ".".join(platform.python_version_tuple()[:2]),
-    )
-    return Target(llvm().get_host_cpu_name(), features, versions)
+        features += f",{NO_PREFERENCE}"
+    return Target(llvm().get_host_cpu_name(), features, versions())
+
+
+V3 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave crc32"
+V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"
+NEON = "fp-armv8 neon"
+
+PROCESSOR_CLASSES: Mapping[str, Mapping[str, str]] = {
+    "x86_64": {"x86-64-v4": V4, "x86-64-v3": V3},
+    "aarch64": {"aarch64": NEON},
+}
+"""The classes of processors that kernels are compiled ahead of time for, by machine, the most capable first, each with LLVM's
+names of the features it requires. Those of x86 are the levels of the System V ABI, chapter 3.1.1
+(https://gitlab.com/x86-psABIs/x86-64-ABI)."""
+
+GENERIC_NAMES = {"aarch64": "generic"}
+"""LLVM's names of processors, for the classes that are named differently."""
+
+
+def processor_class(machine: str, features: str) -> str | None:
+    """The most capable class that a processor belongs to; None if it belongs to none.
+
+    Args:
+        machine: the name that `platform.machine` gives it.
+        features: LLVM's feature string.
+    """
+    enabled = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    for name, required in PROCESSOR_CLASSES.get(machine, {}).items():
+        if enabled.issuperset(required.split()):
+            return name
+    return None
+
+
+def target_of_class(name: str) -> Target:
+    """The target that code for all processors of a class is compiled for.
+
+    Raises:
+        KeyError: there is no such class.
+    """
+    required = next(classes[name] for classes in PROCESSOR_CLASSES.values() if name in classes)
+    features = [f"+{feature}" for feature in required.split()]
+    if name.startswith("x86"):
+        features.append(NO_PREFERENCE)
+    return Target(GENERIC_NAMES.get(name, name), ",".join(features), versions())
 
 
 PASSES = (

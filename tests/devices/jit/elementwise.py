@@ -33,11 +33,11 @@ def operands(text: str) -> tuple[tuple[str, str], ...]:
 class Compiled:
     """A compiled kernel; a call with an array for each operand returns its status."""
 
-    def __init__(self, kernel: ElementwiseKernel, processor: str = "", register: int | None = None) -> None:
-        """`register`: see `templates.emit`; code for another processor suits all."""
+    def __init__(self, kernel: ElementwiseKernel, processor: str = "", features: str | None = None) -> None:
+        """`features`: see `templates.emit`; code for another processor suits all."""
         compiler, linker = toolchain(processor)
-        register = 0 if processor else register
-        self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel", register))
+        features = "" if processor else features
+        self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel", features))
         self.address = linker.link(self.code)
 
     def __call__(self, *arrays: np.ndarray) -> int:

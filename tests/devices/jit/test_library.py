@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,14 +181,18 @@ def test_an_object_is_read_completely_or_refused():
 
 
 def test_the_key_of_an_object_depends_on_everything_that_decides_it():
+    here = target.host()
     keys = {
-        key_of("template", "a", "b"),
-        key_of("loop", "a", "b"),
-        key_of("loop", "ab", ""),
-        key_of("loop", "", "ab"),
+        key_of("template", "a", "b", here),
+        key_of("loop", "a", "b", here),
+        key_of("loop", "ab", "", here),
+        key_of("loop", "", "ab", here),
+        key_of("loop", "a", "b", replace(here, cpu="other")),
+        key_of("loop", "a", "b", replace(here, features="")),
+        key_of("loop", "a", "b", replace(here, versions=())),
     }
 
-    assert len(keys) == 4
+    assert len(keys) == 7
 
 
 def test_mathematics_and_memory_functions_are_found_in_this_process():

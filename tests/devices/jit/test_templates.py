@@ -215,11 +215,10 @@ PARALLEL = "; ".join([*[f"y{k} = sin(x + {k}.0)" for k in range(5)], "z = y0 + y
 
 
 @pytest.mark.parametrize(("body", "lanes"), [(SERIAL, 64), (PARALLEL, 32), ("z = x + x", 64)])
-def test_where_registers_are_few_two_vectors_take_turns_in_what_is_one_long_chain(monkeypatch, body, lanes):
-    monkeypatch.setattr(templates, "has_wide_registers", lambda: False)
+def test_where_registers_are_few_two_vectors_take_turns_in_what_is_one_long_chain(body, lanes):
     kernel = ElementwiseKernel(body, (("x", "float32"),), (("z", "float32"),), "vv")
 
-    nest = templates.prepare(kernel, 32)
+    nest = templates.prepare(kernel, "+avx2")
 
     assert nest.main is not None
     assert nest.main.lanes == lanes
@@ -234,10 +233,10 @@ def test_registers_in_step_compute_the_same_bits(rng, dtype):
     x = numbers(rng, 333, dtype)
     found = []
 
-    for register in (0, 32):
+    for features in ("", "+avx2"):
         found.append(np.zeros_like(x))
-        Compiled(kernel, register=register)(x, found[-1])
+        Compiled(kernel, features=features)(x, found[-1])
 
-    assert ' asm ""' in templates.emit(kernel, "kernel", 32)
-    assert ' asm ""' not in templates.emit(kernel, "kernel", 0)
+    assert ' asm ""' in templates.emit(kernel, "kernel", "+avx2")
+    assert ' asm ""' not in templates.emit(kernel, "kernel", "")
     np.testing.assert_array_equal(*found)

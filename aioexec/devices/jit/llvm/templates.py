@@ -59,16 +59,16 @@ empty:
 """Set the odometer to zero; with an empty outer dimension there is no row at all."""
 
 
-def emit(kernel: ElementwiseKernel, symbol: str, register: int | None = None) -> str:
+def emit(kernel: ElementwiseKernel, symbol: str, features: str | None = None) -> str:
     """Write the LLVM module that defines `symbol` as this kernel.
 
     Args:
-        register: see `scarce_register`, whose answer is for this machine; 0 suits every processor.
+        features: LLVM's feature string of the processor; None for this machine's. What is written for "" suits all.
 
     Raises:
         BodyError: the body is not in the language, or does not fit the operands.
     """
-    nest = prepare(kernel, scarce_register() if register is None else register)
+    nest = prepare(kernel, host().features if features is None else features)
     loops = [loop for loop in (nest.main, nest.rest) if loop]
     parts = [
         entry(nest, symbol),
@@ -99,7 +99,7 @@ class Nest:
         return self.rest.body.fallible
 
 
-def prepare(kernel: ElementwiseKernel, register: int) -> Nest:
+def prepare(kernel: ElementwiseKernel, features: str) -> Nest:
     """Translate the body for each loop and decide how wide their vectors are."""
     ports = tuple(operand_ports(kernel))
     widest = max(port.size for port in ports)
@@ -110,26 +110,28 @@ def prepare(kernel: ElementwiseKernel, register: int) -> Nest:
     if strided:
         return Nest(ports, None, rest)
     is_long = rest.body.weight >= LONG_CHAIN
-    halved = rest.body.weight > CHEAP and not (is_long and has_wide_registers())
+    halved = rest.body.weight > CHEAP and not (is_long and has_wide_registers(features))
     is_serial = ";" in kernel.body and 3 * rest.body.chain > 2 * rest.body.weight
     streams = 2 if halved and is_long and is_serial else 1
-    wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, register, declarations)
+    wide = Module(
+        (WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, scarce_register(features), declarations
+    )
     return Nest(ports, Loop("main", ports, translate(kernel, wide, streams), wide), rest)
 
 
 @functools.cache
-def has_wide_registers() -> bool:
-    """Whether vectors of 512 bits are registers here."""
-    return "+avx512f" in host().features.split(",")
+def has_wide_registers(features: str) -> bool:
+    """Whether vectors of 512 bits are registers."""
+    return "+avx512f" in features.split(",")
 
 
 @functools.cache
-def scarce_register() -> int:
+def scarce_register(features: str) -> int:
     """Bytes of a vector register, if there are so few registers that LLVM reorders instructions to save some.
 
     Those of 512 bits are 32.
     """
-    return 32 if "+avx2" in host().features.split(",") and not has_wide_registers() else 0
+    return 32 if "+avx2" in features.split(",") and not has_wide_registers(features) else 0
 
 
 def operand_ports(kernel: ElementwiseKernel) -> Iterator[Port]:
