@@ -21,6 +21,7 @@ COLOURS = {
     "onnxruntime_threads": "#9db4da",
     "jax": "#8a62b5",
     "torch": "#c9504c",
+    "torch_compiled": "#e39a97",
     "numpy": "#4f9d76",
 }
 STYLE = (

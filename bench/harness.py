@@ -167,7 +167,8 @@ def run(name: str, only: Sequence[str], effort: Effort, parts: Sequence[str] = (
     """
     module = import_module(f"bench.{name}")
     offered = [peer for peer in PEERS if callable(function_of(module, peer))]  # asyncio may be the module
-    wanted = [peer for peer in offered if not only or peer in only]
+    on_demand = getattr(module, "ON_DEMAND", [])
+    wanted = [peer for peer in offered if peer in only or (not only and peer not in on_demand)]
     present = [peer for peer in wanted if PEERS[peer].is_installed()]
     rounds = min(effort.rounds, getattr(module, "ROUNDS", effort.rounds))
     effort = Effort(rounds, effort.seconds)

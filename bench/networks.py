@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.network_graphs.files import Exported, exported
+from bench.network_graphs.files import Exported, exported, onnx_model
 from bench.workload import FOLDER, Case, Sample, Workload
 
 QUESTION = __doc__.splitlines()[0]
 PROCESS_PER_CASE = True
 TOLERANCE = 1e-4
 REFERENCES = ["peak"]
+ON_DEMAND = ["torch_compiled"]  # minutes of compilation for each network
 CASES = [
     Case("ResNet-50, batch 1", 1, "resnet50 frozen"),
     Case("ResNet-50, batch 8", 8, "resnet50 frozen"),
@@ -51,7 +52,7 @@ async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
         ax.import_graph_def(ax.GraphDef.FromString(program.graph_def), name="")
     session = await stack.enter_async_context(ax.Session(graph=graph))
     if program.init:
-        await session.run(program.init, program.initial)
+        await session.run(program.init, program.weights)
     fetches, feeds = [program.outputs, program.targets], program.feeds
 
     async def step() -> Any:
@@ -87,7 +88,7 @@ def tensorflow(case: Case) -> Workload:
         tf.import_graph_def(tf.GraphDef.FromString(program.graph_def), name="")
     session = tf.Session(graph=graph)
     if program.init:
-        session.run(program.init, program.initial)
+        session.run(program.init, program.weights)
     fetches, feeds = [program.outputs, program.targets], program.feeds
 
     def step() -> Any:
@@ -96,6 +97,66 @@ def tensorflow(case: Case) -> Workload:
     step()
     notes = {"first result s": perf_counter() - started}
     return Workload(step, notes=lambda: notes | _memory())
+
+
+def onnxruntime(case: Case) -> Workload | None:
+    name, kind = case.variant.split()
+    if kind != "frozen":
+        return None
+    program = network(case)
+    path, feeds = onnx_model(program, name), program.feeds
+    started = perf_counter()
+    import onnxruntime as library
+
+    session = library.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    def step() -> Any:
+        return session.run(None, feeds)
+
+    step()
+    notes = {"first result s": perf_counter() - started}
+    return Workload(step, notes=lambda: notes | _memory())
+
+
+def torch(case: Case) -> Workload | None:
+    return _torch(case, lambda function: function)
+
+
+def torch_compiled(case: Case) -> Workload | None:
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        import torch._inductor.config as options
+        from torch import compile as compile_
+
+        options.freezing = True  # weights are constants: packed once, batch norm folded
+        return compile_(function)
+
+    return _torch(case, compiled)
+
+
+def _torch(case: Case, made: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Workload | None:
+    name, kind = case.variant.split()
+    program = network(case)
+    started = perf_counter()
+    import torch as library
+
+    from bench.network_graphs.torch_networks import TORCH_NETWORKS
+
+    if name not in TORCH_NETWORKS or kind != "frozen":
+        return None
+    function = made(TORCH_NETWORKS[name](library.from_numpy(value) for value in program.weights.values()))
+    feeds = [library.from_numpy(value) for value in program.feeds.values()]
+
+    def step() -> Any:
+        with library.inference_mode():
+            return [result.numpy() for result in _listed(function(*feeds))]
+
+    step()
+    notes = {"first result s": perf_counter() - started}
+    return Workload(step, notes=lambda: notes | _memory())
+
+
+def _listed(results: Any) -> list[Any]:
+    return [*results] if isinstance(results, list | tuple) else [results]
 
 
 def _memory() -> dict[str, float]:

@@ -50,6 +50,7 @@ PEERS = {
     "onnxruntime_threads": Peer("ORT in threads", "onnxruntime", ("onnxruntime",)),
     "jax": Peer("JAX", "jax", ("jax",)),
     "torch": Peer("torch", "torch", ("torch",)),
+    "torch_compiled": Peer("torch.compile", "torch", ("torch",)),
     "asyncio": Peer("asyncio", "asyncio", ()),
     "numpy": Peer("NumPy", "numpy", ("numpy",)),
     "peak": Peer("at the peak", "numpy", ("numpy",)),
@@ -72,7 +73,7 @@ def threads(peer: str) -> str:
         return "intra_op default, inter_op -1"
     if peer == "asyncio":
         return "1"
-    if peer == "torch":
+    if peer in ("torch", "torch_compiled"):
         import torch
 
         return str(torch.get_num_threads())

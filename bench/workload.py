@@ -8,7 +8,8 @@ A module defines `QUESTION`, `CASES` and functions named after peers (`aioexec`,
 A function that returns None does not support the case. Every peer computes the same results from the same seeded inputs; the
 harness compares them. Optional: `TOLERANCE` (relative, of the comparison), `ROUNDS` (at most so many), `MEASURES` (the measured
 quantity, if not the time of one step), `REFERENCES` (peers that are compared and shown, but do less and are no rivals),
-`PROCESS_PER_CASE` (peers start anew for each case: what is measured is the start or the memory of their process).
+`ON_DEMAND` (peers that run only if they are named), `PROCESS_PER_CASE` (peers start anew for each case: what is measured is the
+start or the memory of their process).
 """
 
 import asyncio

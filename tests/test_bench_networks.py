@@ -30,7 +30,7 @@ def test_a_written_network_is_read_without_being_built(tmp_path):
         12,
     )
     assert {name: value.tolist() for name, value in network.feeds.items()} == {"x:0": [0, 1, 2]}
-    assert {name: value.tolist() for name, value in network.initial.items()} == {"w:0": [1, 1], "b:0": [0]}
+    assert {name: value.tolist() for name, value in network.weights.items()} == {"w:0": [1, 1], "b:0": [0]}
 
 
 def test_only_cases_with_a_chosen_part_in_their_name_run():

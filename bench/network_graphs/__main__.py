@@ -33,7 +33,7 @@ def main() -> None:
         Path(folder),
         graph.as_graph_def().SerializeToString(),
         {tensor.name: value for tensor, value in network.feeds.items()},
-        {tensor.name: value for tensor, value in parameters.initial_values.items()},
+        {tensor.name: value for tensor, value in parameters.values.items()},
         step,
     )
 
@@ -41,7 +41,8 @@ def main() -> None:
 def _counts(tf: Any, graph: Any, parameters: Parameters, network: Network, init: list[Any]) -> dict[str, int]:
     def session_of(config: Any) -> Any:
         session = tf.Session(graph=graph, config=config)
-        session.run(init, parameters.initial_values)
+        if init:
+            session.run(init, parameters.values)
         return session
 
     fed = sum(value.nbytes for value in network.feeds.values())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 REPOSITORY = Path(__file__).parents[2]
-GRAPH, STEP, FEEDS, INITIAL = "graph.pb", "step.json", "feeds.npz", "initial.npz"
+GRAPH, STEP, FEEDS, WEIGHTS, ONNX = "graph.pb", "step.json", "feeds.npz", "weights.npz", "model.onnx"
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -44,24 +44,39 @@ class Exported:
         return _arrays(self.folder / FEEDS)
 
     @property
-    def initial(self) -> dict[str, Any]:
-        """What is fed when the variables are initialised."""
-        return _arrays(self.folder / INITIAL)
+    def weights(self) -> dict[str, Any]:
+        """The values of the weights, in the order in which they were made; fed when variables are initialised."""
+        return _arrays(self.folder / WEIGHTS)
 
 
 def exported(folder: Path, network: str, batch: int, kind: str) -> Exported:
     """Read a network from its folder; TensorFlow first writes it, in a process of its own, if it is not there."""
     if not (folder / STEP).exists():
-        command = [sys.executable, "-m", "bench.network_graphs", network, str(batch), kind, str(folder)]
-        subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
+        _run_module("bench.network_graphs", network, str(batch), kind, str(folder))
     return Exported(folder, **json.loads((folder / STEP).read_text(encoding="utf-8")))
 
 
-def write(folder: Path, graph_def: bytes, feeds: Arrays, initial: Arrays, step: Mapping[str, Any]) -> None:
+def onnx_model(network: Exported, name: str) -> Path:
+    """The file of the ONNX model of a frozen network; written first, in a process of its own, if it is not there."""
+    path = network.folder / ONNX
+    if not path.exists():
+        _run_module("bench.network_graphs.onnx_file", name, str(network.folder))
+    return path
+
+
+def _run_module(*words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=REPOSITORY, check=False, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+
+
+def write(folder: Path, graph_def: bytes, feeds: Arrays, weights: Arrays, step: Mapping[str, Any]) -> None:
     """Write a network; the file that says that it is there comes last."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / GRAPH).write_bytes(graph_def)
-    for name, arrays in ((FEEDS, feeds), (INITIAL, initial)):
+    for name, arrays in ((FEEDS, feeds), (WEIGHTS, weights)):
         np.savez(folder / name, names=np.array(list(arrays), str), **_numbered(arrays))
     (folder / STEP).write_text(json.dumps(step), encoding="utf-8")
 

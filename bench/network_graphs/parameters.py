@@ -18,14 +18,15 @@ class Parameters:
     Attributes:
         tf: `tensorflow.compat.v1`.
         frozen: weights are constants, read by an `Identity`, as `convert_variables_to_constants` leaves them.
-        initial_values: where weights are variables: the placeholders of their initial values, fed when they are initialised.
+        values: by tensor, in the order in which the weights are made; where they are variables, by the placeholders of their
+            initial values, which are fed when they are initialised.
         read_bytes: what a step reads of the weights: all of them, but of tables the rows that are looked up.
     """
 
     tf: Any
     frozen: bool
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(11))
-    initial_values: dict[Any, Array] = field(default_factory=dict)
+    values: dict[Any, Array] = field(default_factory=dict)
     read_bytes: int = 0
 
     def normal(self, name: str, shape: Sequence[int], deviation: float) -> Any:
@@ -49,9 +50,11 @@ class Parameters:
         tf = self.tf
         self.read_bytes += value.nbytes
         if self.frozen:
-            return tf.identity(tf.constant(value, name=name), name=f"{name}/read")
+            constant = tf.constant(value, name=name)
+            self.values[constant] = value
+            return tf.identity(constant, name=f"{name}/read")
         initial = tf.placeholder(value.dtype, value.shape, name=f"{name}/initial_value")
-        self.initial_values[initial] = value
+        self.values[initial] = value
         return tf.Variable(initial, use_resource=True, name=name)
 
 
