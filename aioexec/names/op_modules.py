@@ -90,6 +90,7 @@ _OPS: Final = {
     "aioexec.ops.convolution.depthwise": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput"
     ),
+    "aioexec.ops.convolution.winograd": "_WinogradConv2D",
     "aioexec.ops.functions.calls": "PartitionedCall StatefulPartitionedCall SymbolicGradient _Arg _Retval",
     "aioexec.ops.functions.control_flow": "Case If StatelessCase StatelessIf StatelessWhile ToBool While",
     "aioexec.ops.functions.python": "PyFunc PyFuncStateless",

@@ -14,6 +14,7 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import AlreadyExistsError
 from aioexec.planning.late_reads import read_late
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
+from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
     drop_identities,
     drop_unused,
@@ -38,7 +39,8 @@ class Grouping(enum.Enum):
 class OptimizerOptions(Protocol):
     """A session's options for passes, with TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run.
 
-    Passes that change the rounding of results run at L1 unless `remapping`, the toggle in `RewriterConfig`, is off.
+    Passes that change the rounding of results run at L1 unless `remapping`, the toggle in `RewriterConfig`, is off. Those after
+    which errors are relative to other values than before run only if it is aggressive.
     """
 
     @property
@@ -49,6 +51,8 @@ class OptimizerOptions(Protocol):
     def do_constant_folding(self) -> bool: ...
     @property
     def remapping(self) -> bool: ...
+    @property
+    def aggressive_remapping(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class DefaultOptions:
     do_common_subexpression_elimination: bool = False
     do_constant_folding: bool = False
     remapping: bool = True
+    aggressive_remapping: bool = False
 
 
 DEFAULTS: Final = DefaultOptions()
@@ -89,6 +94,10 @@ def remaps(options: OptimizerOptions) -> bool:
     return optimises(options) and options.remapping
 
 
+def remaps_aggressively(options: OptimizerOptions) -> bool:
+    return remaps(options) and options.aggressive_remapping
+
+
 @dataclass(frozen=True, slots=True)
 class RegisteredPass:
     """A pass, its group and phase, and the condition on the options under which it runs."""
@@ -109,7 +118,8 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
-    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, drop_unused, optimises),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 5, drop_unused, optimises),
 )
 
 

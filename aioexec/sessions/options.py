@@ -47,6 +47,7 @@ class GraphOptions:
         do_common_subexpression_elimination, do_constant_folding: passes enabled by name.
         remapping: passes that change the rounding of results run, as they do by default: RewriterConfig turns neither remapping
             nor all rewrites off.
+        aggressive_remapping: so do those with larger errors, such as Winograd's convolution: `remapping` is AGGRESSIVE there.
         place_pruned_graph: place only the nodes that a signature needs, instead of the whole graph.
         build_cost_model: make a cost model every so many steps; 0: never.
         build_cost_model_after: steps to skip before the first.
@@ -56,6 +57,7 @@ class GraphOptions:
     do_common_subexpression_elimination: bool = False
     do_constant_folding: bool = False
     remapping: bool = True
+    aggressive_remapping: bool = False
     place_pruned_graph: bool = False
     build_cost_model: int = 0
     build_cost_model_after: int = 0
@@ -194,6 +196,7 @@ def _graph_options(options: Any) -> GraphOptions:
         optimizer.do_common_subexpression_elimination,
         optimizer.do_constant_folding,
         not rewriter.disable_meta_optimizer and rewriter.remapping != rewriter.OFF,
+        rewriter.remapping == rewriter.AGGRESSIVE,
         options.place_pruned_graph,
         options.build_cost_model,
         options.build_cost_model_after,

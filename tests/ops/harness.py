@@ -243,7 +243,7 @@ def setting(case: Case, name: str | None) -> Setting:
             source(graph, arg, value, constant=False)
             for (arg, _), value in zip(flat_inputs(case), values, strict=True)
         ]
-        op = graph.create_op(case.op_type, tensors, attrs=attrs_of(case))
+        op = graph.create_op(case.op_type, tensors, name=case.op_type.lstrip("_"), attrs=attrs_of(case))
     return Setting(case, name, op, values)
 
 
@@ -402,7 +402,7 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
             source(graph, arg, value, constant=k not in case.gradients)
             for k, ((arg, _), value) in enumerate(zip(flat_inputs(case), values, strict=True))
         ]
-        op = graph.create_op(case.op_type, tensors, attrs=attrs_of(case))
+        op = graph.create_op(case.op_type, tensors, name=case.op_type.lstrip("_"), attrs=attrs_of(case))
         feeds = {tensors[k]: fed(values[k]) for k in case.gradients}
         weights = random_weights(case, op, feeds)
         constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]

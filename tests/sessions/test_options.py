@@ -65,7 +65,7 @@ def test_everything_honoured_is_read():
         log_device_placement=True,
         operation_timeout_in_ms=5,
         isolate_session_state=True,
-        graph_options=GraphOptions(-1, False, True, False, True, 7, 8),
+        graph_options=GraphOptions(-1, False, True, False, False, True, 7, 8),
         session_metadata=SessionMetadata("m", 9),
         disable_output_partition_graphs=True,
         optimize_for_static_graph=True,
