@@ -1,7 +1,8 @@
 """The compiler child: reads loop kernels as text from its standard input, answers with object files.
 
 A process of its own because numba holds the interpreter's lock for 20 to 100 ms a kernel. It runs at low
-priority, and ends when its parent does, or after half a minute without work. Its standard input is a socket,
+priority, and ends when its parent does, or after half a minute without work. A kernel that no step waits for is compiled at
+idle priority, in time that no other thread on the machine needs. Its standard input is a socket,
 used both ways, so that nothing a library prints gets into an answer. This file and `loops.py` import nothing
 of aioexec: the child is started by path and must not pay for, or depend on, the rest of the package.
 
@@ -18,11 +19,14 @@ import signal
 import socket
 import struct
 import sys
+import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 IDLE_SECONDS = 30.0
 NICENESS = 5
+LOWEST_NICENESS = 19
 LENGTHS = struct.Struct(">II")
 LONGEST = 2**28
 
@@ -75,13 +79,41 @@ def load_compiler() -> ModuleType:
     return module
 
 
+def run_at_idle_priority(call: Callable[[], None]) -> None:
+    """Make a call in a thread of the lowest priority, and wait for it.
+
+    A thread may lower its priority but not raise it again; so each call gets one of its own.
+    """
+
+    def run() -> None:
+        with contextlib.suppress(OSError):
+            if hasattr(os, "SCHED_IDLE"):
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            elif sys.platform.startswith("linux"):  # elsewhere this is the priority of all threads
+                os.nice(LOWEST_NICENESS)
+        call()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
 def answer(connection: socket.socket, compiler: ModuleType, document: Document) -> None:
-    try:
-        symbol, image = compiler.compile_loop(document)
-    except Exception as error:  # whatever is wrong with one kernel must not end the child
-        send(connection, {"error": f"{type(error).__name__}: {error}"})
+    reply: Document = {}
+    image = b""
+
+    def compile_loop() -> None:
+        nonlocal image
+        try:
+            reply["symbol"], image = compiler.compile_loop(document)
+        except Exception as error:  # whatever is wrong with one kernel must not end the child
+            reply["error"] = f"{type(error).__name__}: {error}"
+
+    if document.pop("is_awaited", True):
+        compile_loop()
     else:
-        send(connection, {"symbol": symbol}, image)
+        run_at_idle_priority(compile_loop)
+    send(connection, reply, image)
 
 
 def serve(connection: socket.socket) -> None:

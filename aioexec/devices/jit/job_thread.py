@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -13,12 +13,17 @@ T = TypeVar("T")
 class JobThread(Generic[T]):
     """Runs jobs one after another in a thread of its own, started for the first job and ended after the last.
 
-    `work` must not raise.
+    The next job is the one with the highest priority; of several the one that was queued first. `work` and `priority` must not
+    raise. `_is_sorted` is False when jobs or priorities may have changed since the jobs were sorted.
     """
 
-    def __init__(self, name: str, work: Callable[[T], None]) -> None:
+    def __init__(
+        self, name: str, work: Callable[[T], None], priority: Callable[[T], Any] | None = None
+    ) -> None:
         self.name = name
         self._work = work
+        self._priority = priority
+        self._is_sorted = True
         self._lock = threading.Lock()  # guards what follows
         self._jobs: deque[T] = deque()
         self._thread: threading.Thread | None = None  # the one that takes jobs; None once it decided to end
@@ -32,6 +37,7 @@ class JobThread(Generic[T]):
         """Queue a job; if no thread can be started, run it in the calling one, with jobs that are queued meanwhile."""
         with self._lock:
             self._jobs.append(job)
+            self._is_sorted = False
             if self._thread is not None:
                 return
             # A daemon: the process must not wait for compilers. The owner joins it at exit.
@@ -44,6 +50,10 @@ class JobThread(Generic[T]):
                 self._thread = self._latest = thread
                 return
         self._run()
+
+    def reorder(self) -> None:
+        """Determine the priorities anew before the next job is begun; cheap, from any thread."""
+        self._is_sorted = False
 
     def drain(self) -> list[T]:
         """Remove and return the jobs not begun."""
@@ -64,5 +74,8 @@ class JobThread(Generic[T]):
                 if not self._jobs:
                     self._thread = None
                     return
+                if self._priority is not None and not self._is_sorted:
+                    self._is_sorted = True  # first: a priority may change meanwhile
+                    self._jobs = deque(sorted(self._jobs, key=self._priority, reverse=True))
                 job = self._jobs.popleft()
             self._work(job)

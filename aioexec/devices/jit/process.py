@@ -18,6 +18,8 @@ from aioexec.devices.jit.target import Target
 
 START_SECONDS = COMPILE_SECONDS = 600.0
 """A child that takes longer is considered hung; on an overloaded machine one second of work may take a minute."""
+STARVED_SECONDS = 5.0
+"""If a kernel takes longer at idle priority, other threads use all processors, and the child goes on at low priority instead."""
 
 
 class SourceError(Exception):
@@ -76,6 +78,7 @@ class CompilerProcess:
         self._lock = threading.Lock()  # guards what follows
         self._child: Child | None = None
         self._closings = 0  # how often `close` was called
+        self._is_starved = False  # at idle priority the child would get no time
 
     @property
     def running(self) -> bool:
@@ -88,8 +91,11 @@ class CompilerProcess:
         child = self._child
         return None if child is None else child.connection.fileno()
 
-    def compile(self, request: str) -> ObjectCode:
+    def compile(self, request: str, is_awaited: bool = True) -> ObjectCode:
         """Compile one request; a child that has left since the last one is replaced, and a new one that ends on it once.
+
+        Args:
+            is_awaited: a step waits for the kernel; otherwise it is compiled at idle priority if that takes little longer.
 
         Raises:
             CompileError: the kernel is at fault.
@@ -97,6 +103,7 @@ class CompilerProcess:
             CompilerClosedError: `close` was called meanwhile.
         """
         closings = self._closings
+        is_awaited = is_awaited or self._is_starved
         ended = 0  # how many new children have
         while True:
             child = self._child
@@ -104,10 +111,12 @@ class CompilerProcess:
             if child is None:
                 child = self._start(closings)
             try:
-                return exchange(child.connection, request)
+                return exchange(child.connection, request, is_awaited)
             except TimeoutError as error:
                 self._drop(child)
-                raise CompileError(f"not compiled within {COMPILE_SECONDS:.0f} s") from error
+                if is_awaited:
+                    raise CompileError(f"not compiled within {COMPILE_SECONDS:.0f} s") from error
+                is_awaited = self._is_starved = True
             except (OSError, EOFError, ValueError) as error:
                 self._drop(child)
                 if self._closings != closings:
@@ -186,12 +195,12 @@ def greet(connection: socket.socket) -> None:
     document, _ = receive(connection)
     if "error" in document:
         raise ValueError(document["error"])
-    connection.settimeout(COMPILE_SECONDS)
 
 
-def exchange(connection: socket.socket, request: str) -> ObjectCode:
+def exchange(connection: socket.socket, request: str, is_awaited: bool) -> ObjectCode:
     """Send one request, and receive its reply."""
-    send(connection, json.loads(request))
+    connection.settimeout(COMPILE_SECONDS if is_awaited else STARVED_SECONDS)
+    send(connection, {**json.loads(request), "is_awaited": is_awaited})
     document, image = receive(connection)
     if "error" in document:
         raise CompileError(str(document["error"]))

@@ -48,3 +48,24 @@ def test_a_job_that_is_queued_by_a_job_is_done_too():
 
     assert done == [1, 2, 3]
     assert not thread.busy
+
+
+def test_the_job_with_the_highest_priority_is_begun_next():
+    """Priorities may change while jobs are queued; of equal ones the first is begun."""
+    done: list[str] = []
+    priorities = {"begin": 9, "a": 0, "b": 1, "c": 1, "d": 0}
+
+    def work(job: str) -> None:
+        done.append(job)
+        if job == "begin":
+            for other in "abcd":
+                thread.put(other)
+        if job == "b":
+            priorities["d"] = 2
+            thread.reorder()
+
+    thread = JobThread[str]("jobs", work, priorities.__getitem__)
+    with no_threads():
+        thread.put("begin")
+
+    assert done == ["begin", "b", "d", "c", "a"]

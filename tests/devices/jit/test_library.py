@@ -15,8 +15,8 @@ import pytest
 
 from aioexec.devices.jit import blas, linker, process as process_module, target
 from aioexec.devices.jit.cache import ObjectCache
-from aioexec.devices.jit.child import NICENESS
-from aioexec.devices.jit.library import KernelLibrary, key_of
+from aioexec.devices.jit.child import NICENESS, run_at_idle_priority
+from aioexec.devices.jit.library import Demand, KernelLibrary, key_of
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError, check_symbols, read_symbols
 from aioexec.devices.jit.process import CompilerProcess
@@ -226,12 +226,12 @@ def test_a_child_that_died_is_replaced(make):
 def test_a_child_that_is_killed_while_it_compiles_is_replaced_once(make, monkeypatch, deaths, is_compiled):
     exchange, seen = process_module.exchange, []
 
-    def kill_and_exchange(connection, request):
+    def kill_and_exchange(connection, request, is_awaited):
         seen.append(library.process._child.process)
         if len(seen) <= deaths:
             seen[-1].kill()
             seen[-1].wait()
-        return exchange(connection, request)
+        return exchange(connection, request, is_awaited)
 
     monkeypatch.setattr(process_module, "exchange", kill_and_exchange)
     library = make()
@@ -262,6 +262,30 @@ def test_the_child_ends_when_its_parent_is_gone(make):
     child.connection.close()
 
     assert child.process.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_child_without_time_at_idle_priority_is_replaced_by_one_of_low_priority(make, monkeypatch):
+    monkeypatch.setattr(process_module, "STARVED_SECONDS", 1e-6)
+    library = make()
+
+    library.request([ANSWER], Demand({ANSWER: 1}, False, lambda: None)).result()
+    child = library.process.descriptor
+    library.request([OTHER], Demand({OTHER: 1}, False, lambda: None)).result()
+
+    assert status(library.address(ANSWER)) == 42
+    assert status(library.address(OTHER)) == 43
+    assert library.process.descriptor == child
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="there is no idle priority")
+def test_what_no_step_waits_for_runs_at_idle_priority_and_the_rest_does_not():
+    found: list[int] = []
+
+    run_at_idle_priority(lambda: found.append(os.sched_getscheduler(0)))
+
+    assert found == [os.SCHED_IDLE]
+    assert os.sched_getscheduler(0) != os.SCHED_IDLE
 
 
 @pytest.mark.slow
