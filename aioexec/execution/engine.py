@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
-from aioexec.devices.jit.walker import Walker, walker
+from aioexec.devices.jit.walker import walker
 from aioexec.devices.threads.pools import acquire_pool
 from aioexec.devices.threads.sequence import Sequence
 from aioexec.devices.threads.workers import Workers
@@ -27,9 +26,16 @@ from aioexec.planning.plan import Item, Partition
 _PLANNERS = (
     2  # planning holds the interpreter: a second thread keeps a small graph from waiting for a large one
 )
-_BUILDERS = 4  # threads that mostly wait for compilers
+_BUILDERS = 2  # as above
 
 JitMode = Literal["off", "background", "eager"]
+
+
+class Build(Protocol):
+    """The making of a program (see `program_build`)."""
+
+    def stop(self) -> None:
+        """End at once, without a program."""
 
 
 class Engine:
@@ -37,10 +43,10 @@ class Engine:
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
     no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, else `arena_limit`,
-    `planner` for plans, `builder` for programs (it waits for compilers, which must not delay planning),
-    `cancellation_manager` (of the session) and `cancellation` (of its steps). `call` runs the body of a function, with inputs
-    and settings of the step; the session supplies it. `_closing` is done once the session closes, so that no step waits for a
-    compiler then.
+    `planner` for plans, `builder` for programs, `cancellation_manager` (of the session) and `cancellation` (of its steps).
+    `call` runs the body of a function, with inputs and settings of the step; the session supplies it.
+
+    Changing: `builds`, of the programs being made; `is_closing`, no more are begun, so that no step waits for a compiler.
     """
 
     def __init__(
@@ -58,35 +64,29 @@ class Engine:
         self.cancellation_manager = CancellationManager()
         self.cancellation = StepCancellation(self.cancellation_manager)
         self.call: Callable[..., Awaitable[list[Any]]] = _cannot_call
-        self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self.builds: set[Build] = set()
+        self.is_closing = False
 
-    def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
-        """Lay out, compile and link an item; on the builder. None: this machine has no walker, or the session is closing."""
+    def lay_out(
+        self, item: Item, partition: Partition, inputs: Mapping[int, Spec], refused: Container[Kernel]
+    ) -> Variant | None:
+        """Lay an item out without some kernels; on the builder. None: this machine has no walker."""
         # Imported in this thread, at the first build: the import reads files, and most short programs build nothing.
         from aioexec.planning.layout.variant_builder import lay_out_item
 
         walk = walker()
+        if walk is None:
+            return None
         workers = self.devices[item.device].workers
-        refused: set[Kernel] = set()
-        if walk is not None:
-            for pool in (workers, self.workers):
-                pool.spin_with(walk.serve_released)
-        while walk is not None:
-            variant = lay_out_item(item, partition.values, inputs, refused, workers.count)
-            kernels = variant.kernels
-            compiling = library().request(kernels)
-            concurrent.futures.wait(
-                {compiling, self._closing}, return_when=concurrent.futures.FIRST_COMPLETED
-            )
-            if self._closing.done():
-                return None
-            failed = {kernel for kernel in kernels if not library().address(kernel)}
-            if not failed:
-                return self._link(variant, walk, self.devices[item.device])
-            refused |= failed
-        return None
+        for pool in (workers, self.workers):
+            pool.spin_with(walk.serve_released)
+        return lay_out_item(item, partition.values, inputs, refused, workers.count)
 
-    def _link(self, variant: Variant, walk: Walker, device: Device) -> Program:
+    def link(self, variant: Variant, device_name: str) -> Program:
+        """Make a program of a variant whose kernels are available; on the builder."""
+        walk = walker()
+        assert walk is not None
+        device = self.devices[device_name]
         arenas = self.arenas.get(device.name)
         means = variant, walk, library().address, device.name, device.workers
         if variant.arena_bytes == 0:
@@ -97,8 +97,9 @@ class Engine:
 
     def stop_building(self) -> None:
         """Stop waiting for compilers: items without a program use the reference tier from now on."""
-        if not self._closing.done():
-            self._closing.set_result(None)
+        self.is_closing = True
+        for build in list(self.builds):
+            build.stop()
 
     async def close(self) -> None:
         self.stop_building()

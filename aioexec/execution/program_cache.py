@@ -1,20 +1,19 @@
 """The programs of one item, by the shapes of its inputs: lookup, builds in the background, eviction.
 
-When a set of shapes occurs for the second time, its program is built in a builder thread; until it exists, the reference tier
-runs the item. All state is changed on the event loop only.
+When a set of shapes occurs for the second time, its program is built in the background (see `program_build`); until it exists,
+the reference tier runs the item, or a partial program does. All state is changed on the event loop only.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aioexec.devices.threads.workers import Job
-from aioexec.errors import OpError, ResourceExhaustedError
+from aioexec.errors import OpError
 from aioexec.execution.engine import Engine, spec_of
+from aioexec.execution.program_build import NoBuilderError, ProgramBuild
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.run_memory import Array
 from aioexec.planning.plan import Item, Partition
@@ -36,7 +35,7 @@ class ProgramCache:
     """The programs of one item.
 
     State: `programs` by key, at most `MOST_PROGRAMS`; `unfit`, keys that have no program, and why; `_misses`, how often a key
-    without a program was met; `_building`, an event for each build under way; `_costs`, the measured costs of the nodes, if
+    without a program was met; `_building`, the builds under way; `_costs`, the measured costs of the nodes, if
     they are measured. `content` are the positions of the inputs whose content is part of the key.
     """
 
@@ -47,7 +46,7 @@ class ProgramCache:
         self.programs: dict[Key, Program] = {}
         self.unfit: dict[Key, str] = {}
         self._misses: dict[Key, int] = {}
-        self._building: dict[Key, asyncio.Event] = {}
+        self._building: dict[Key, ProgramBuild] = {}
         self._costs: CostModel | None = None
         self.content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
 
@@ -80,7 +79,9 @@ class ProgramCache:
         if len(self._misses) > _MOST_MISSES:
             self._misses.clear()
         self._misses[key] = self._misses.get(key, 0) + 1
-        if self._misses[key] >= 2 and key not in self._building:
+        if key in self._building:
+            self._building[key].note_run()
+        elif self._misses[key] >= 2:
             self._start_build(key, inputs)
         return True
 
@@ -91,41 +92,38 @@ class ProgramCache:
             if key not in self._building:
                 self._start_build(key, inputs)
             if key in self._building:
-                await self._building[key].wait()
+                await self._building[key].ended.wait()
 
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
-        finished = self._building[key] = asyncio.Event()
+        if self._engine.is_closing:
+            return
         specs = {
             value: spec_of(inputs[k], with_content=k in self.content and inputs[k].dtype.kind in "iub")
             for k, value in enumerate(self._item.inputs)
         }
 
-        def done(job: Job[Program | None]) -> None:
+        def end(error: Exception | None) -> None:
             del self._building[key]
-            finished.set()
-            self._settle(key, job)
+            self._settle(key, error)
 
-        try:
-            self._engine.builder.submit(partial(self._engine.build, self._item, self._partition, specs), done)
-        except ResourceExhaustedError:  # no thread: NumPy computes, and the next step tries again
-            del self._building[key]
+        keep = partial(self._keep, key)
+        build = ProgramBuild(self._engine, self._item, self._partition, specs, keep, end)
+        self._building[key] = build
+        build.start()
 
-    def _settle(self, key: Key, job: Job[Program | None]) -> None:
-        """Store the program that was built, or the reason why there is none."""
-        try:
-            program = job.outcome()
-        except OpError as error:
+    def _settle(self, key: Key, error: Exception | None) -> None:
+        """Store the reason why there is no program, if there is none."""
+        if isinstance(error, NoBuilderError):
+            return  # NumPy computes, and the next step tries again
+        if isinstance(error, OpError):
             self._refuse(key, str(error))  # the reference tier raises the error, with the node
-        except Exception as error:
+        elif error is not None:
             logger.warning(
-                "item %d: no program for %s, NumPy computes instead", self._item.index, key, exc_info=True
+                "item %d: no program for %s, NumPy computes instead", self._item.index, key, exc_info=error
             )
             self._refuse(key, f"{type(error).__name__}: {error}")
-        else:
-            if program is not None:
-                self._keep(key, program)
-            else:
-                self._refuse(key, "no native tier here")
+        elif key not in self.programs:
+            self._refuse(key, "no native tier here")
 
     def _refuse(self, key: Key, reason: str) -> None:
         if len(self.unfit) >= _MOST_MISSES:
@@ -134,11 +132,11 @@ class ProgramCache:
 
     async def wait_until_built(self) -> None:
         """Wait until no program is being built."""
-        for finished in list(self._building.values()):
-            await finished.wait()
+        for build in list(self._building.values()):
+            await build.ended.wait()
 
     def _keep(self, key: Key, program: Program) -> None:
-        if len(self.programs) >= MOST_PROGRAMS:
+        if len(self.programs) >= MOST_PROGRAMS and key not in self.programs:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._misses.pop(key, None)
         if self._costs is not None:

@@ -19,7 +19,7 @@ from aioexec.devices.jit.target import Target
 START_SECONDS = COMPILE_SECONDS = 600.0
 """A child that takes longer is considered hung; on an overloaded machine one second of work may take a minute."""
 STARVED_SECONDS = 5.0
-"""If a kernel takes longer at idle priority, other threads use all processors, and the child goes on at low priority instead."""
+"""If a kernel takes longer at idle priority, other threads use all processors: the child goes on at low priority instead."""
 
 
 class SourceError(Exception):

@@ -171,7 +171,7 @@ class Layout(LayoutState):
         if isinstance(bound, Alias):
             return self._lay_alias(instruction, inputs, outputs, bound)
         if any(launch.kernel in self.refused for launch in bound.rows):
-            return "its kernel did not compile"
+            return "its kernel is not compiled"
         self._lay_launches(position, instruction, inputs, outputs, bound)
         return None
 

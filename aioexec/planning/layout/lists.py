@@ -465,7 +465,7 @@ class _Verb:
         self, kernel: Kernel, places: list[PendingOperand], words: tuple[int, ...], after: Label | None = None
     ) -> None:
         if kernel in self.layout.refused:
-            raise ListsRefusedError("its kernel did not compile")
+            raise ListsRefusedError("its kernel is not compiled")
         operands = tuple(Operand("scratch", k) for k in range(len(places)))
         cost = 10 + prod(words[:2]) // 8
         launch = Launch(kernel, operands, words, cost=cost)

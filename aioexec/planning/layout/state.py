@@ -32,7 +32,7 @@ class LayoutState(ABC):
 
     Attributes:
         item: what is laid out. Constant, as are the attributes up to `object_inputs`.
-        refused: kernels that did not compile; their rows become breaks.
+        refused: kernels that are not compiled, or cannot be; their rows become breaks.
         instructions: those of the item, each at its position; a structure is before its contents.
         position_of: the position of each instruction, by `id`.
         last: the position after all instructions, at which the outputs are needed.

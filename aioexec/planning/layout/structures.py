@@ -279,7 +279,7 @@ class _Attempt:
         row = copy_row(spec, place, (target, 0), self.position)
         if row is not None:
             if row.launch.kernel in layout.refused:
-                raise RefusedError("its values cannot be copied: that kernel did not compile")
+                raise RefusedError("its values cannot be copied: that kernel is not compiled")
             layout.pending.append(row)
 
 

@@ -65,7 +65,7 @@ def lay_out_item(
 
     Args:
         values: the plan's values, of which constants and variables are known.
-        refused: kernels that cannot be compiled; nodes that would need one become breaks.
+        refused: kernels that are not compiled, or cannot be; nodes that would need one become breaks.
         lanes: the number of workers; expensive rows are split into tasks for them.
 
     Raises:
