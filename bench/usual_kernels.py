@@ -1,14 +1,17 @@
 """`python -m bench.usual_kernels`: records the kernels that are compiled when the package is built.
 
-They are those that the workloads of the benchmarks, the programs of tests/interop/whole_graphs (which TensorFlow exports), the
-demo and the steps of `usual_ops` need. It takes minutes, and is run when a kernel or its arguments have changed.
+They are those that the workloads of the benchmarks, the programs of tests/interop/whole_graphs and the networks (both of which
+TensorFlow exports), the demo and the steps of `usual_ops` need. It takes minutes, and is run when a kernel or its arguments
+have changed.
 """
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,8 @@ import aioexec as ax
 from aioexec.demo import network
 from aioexec.devices.jit import usual_kernels
 from aioexec.devices.jit.library import library
-from bench import usual_ops, whole_graphs
+from bench import networks, usual_ops, whole_graphs
+from bench.network_graphs import files
 from bench.workload import Case, call
 
 WORKLOADS = (
@@ -46,6 +50,8 @@ def programs() -> Iterator[tuple[str, Program]]:
             yield f"{name} {case.name}", partial(workload, module, case)
     for name in PROGRAMS.split():
         yield name, partial(workload, whole_graphs, Case(name, variant=name))
+    for variant, batch in {case.variant: case.size for case in reversed(networks.CASES)}.items():
+        yield variant, partial(network_step, variant, batch)
 
 
 def eager() -> Any:
@@ -91,6 +97,17 @@ async def workload(module: Any, case: Case) -> None:
         await call(opened.step)
         await asyncio.wrap_future(library().request(library().waiting))
         await call(opened.step)
+
+
+async def network_step(variant: str, batch: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        exported = files.exported(Path(folder, "network"), variant.split()[0], batch, variant.split()[1])
+        with ax.Graph().as_default() as graph:
+            ax.import_graph_def(ax.GraphDef.FromString(exported.graph_def), name="")
+        async with ax.Session(graph=graph, config=eager()) as session:
+            if exported.init:
+                await session.run(exported.init, exported.weights)
+            await session.run([exported.outputs, exported.targets], exported.feeds)
 
 
 def main() -> None:

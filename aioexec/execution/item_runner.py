@@ -30,6 +30,8 @@ from aioexec.planning.plan import Item, Partition
 if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
 
+_LONG_NS = 20_000_000
+"""The time after which a run by reference kernels is too long to wait for the second one with the same shapes."""
 _NO_OBJECTS: Mapping[int, Any] = {}
 _uses = itertools.count()
 
@@ -45,6 +47,7 @@ class ItemRunner:
         self._reference = ReferenceTier(item, partition, engine)
         self.cache = ProgramCache(item, partition, engine)
         self._programs = self.cache.programs
+        self._may_begin_again = not any(instruction.has_effect for instruction in item.instructions)
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
@@ -109,12 +112,27 @@ class ItemRunner:
     def _begin_later(
         self, program: Program | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
-        """Run the item by a program that runs on a worker or is to be built first, or by its reference kernels."""
+        """Run the item by a program that runs on a worker or is to be built first, or by its reference kernels.
+
+        A program that is ready before a long run of the reference kernels has ended takes its place, if nothing is done twice.
+        """
         if program is not None:
             return self._run(program, values, fresh, step)
-        if self.cache.record_miss(inputs):
+        if not self.cache.record_miss(inputs):
+            return self._run_when_built(inputs, values, fresh, step)
+        if not self._may_begin_again or step.collector is not None:
             return self._reference.begin(values, step)
-        return self._run_when_built(inputs, values, fresh, step)
+        began = perf_counter_ns()
+
+        def successor() -> Awaitable[None] | None:
+            program = self._lookup(inputs)
+            if program is not None:
+                return self._run(program, values, fresh, step)
+            if perf_counter_ns() - began > _LONG_NS:
+                self.cache.build(inputs)
+            return None
+
+        return self._reference.begin(values, step, successor)
 
     async def _run_when_built(
         self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step

@@ -85,6 +85,12 @@ class ProgramCache:
             self._start_build(key, inputs)
         return True
 
+    def build(self, inputs: Sequence[Array]) -> None:
+        """Start to build the program for these inputs, unless it is being built, or is known not to exist."""
+        key = self.key_of(inputs)
+        if key is not None and not (key in self.programs or key in self.unfit or key in self._building):
+            self._start_build(key, inputs)
+
     async def wait_for(self, inputs: Sequence[Array]) -> None:
         """Wait until the program for these inputs is built, or is known not to exist."""
         key = self.key_of(inputs)

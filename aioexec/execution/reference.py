@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -39,16 +39,22 @@ _MOST_SHAPES = 16
 """Sets of shapes of the inputs for which an item has calls of its own."""
 
 
+Successor = Callable[[], Awaitable[None] | None]
+
+
 class _Run:
     """A run of an item: the values of its step, the `calls`, and the `index` of the next one.
 
-    `begun` is the loop or conditional at that index, if it has begun. `shapes` is the key under which calls for these inputs
-    will be kept, None if they are not; `heavy` are the positions of nodes that were estimated to be heavy.
+    `begun` is the loop or conditional at that index, if it has begun. `successor` may return the run that takes this one's
+    place between two nodes; None if none may, since what nodes change would be changed twice. `shapes` is the key under which
+    calls for these inputs will be kept, None if they are not; `heavy` are the positions of nodes that were estimated to be
+    heavy.
     """
 
-    __slots__ = ("begun", "calls", "heavy", "index", "shapes", "step", "values")
+    __slots__ = ("begun", "calls", "heavy", "index", "shapes", "step", "successor", "values")
 
     def __init__(self, values: Values, step: Step, calls: CallList, shapes: Hashable = None) -> None:
+        self.successor: Successor | None = None
         self.values = values
         self.step = step
         self.calls = calls.calls
@@ -96,8 +102,12 @@ class ReferenceTier:
             elif least is not None and least < CHECK_NS * 4 // 5:
                 self._expensive.discard(position)
 
-    def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
+    def begin(self, values: Values, step: Step, successor: Successor | None = None) -> Awaitable[None] | None:
         """Run as much as needs no waiting; returns an awaitable for the rest, if any.
+
+        Args:
+            successor: called before each node of the rest, for an item that writes no variable: an awaitable that runs all of
+                the item in place of the rest, or None.
 
         Raises:
             OpError: of the node that failed.
@@ -106,6 +116,7 @@ class ReferenceTier:
         if any(variable.leased for variable in writes):
             return self.run(values, step)
         run = self._make_run(values, step)
+        run.successor = successor
         self._slice(run)
         if run.is_done:
             self._finish(run)
@@ -162,6 +173,9 @@ class ReferenceTier:
     async def _continue(self, run: _Run) -> None:
         """Run the remaining nodes, under the item's leases."""
         while not run.is_done:
+            if run.successor is not None and (instead := run.successor()) is not None:
+                await instead
+                return
             if run.begun is not None:
                 await self._finish_on_worker(run, run.begun)
             elif self._is_heavy(run):

@@ -8,7 +8,7 @@ from typing import Any
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, OpError, from_exception, with_context
-from aioexec.graph.kernels.kernel import Compute
+from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.planning.subgraph import Node
 
 
@@ -58,6 +58,15 @@ class Instruction:
     structure: StructurePlan | None = None
     keeps_input: bool = False
     sizes: dict[Hashable, float] = field(default_factory=dict)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether running it changes a state: a variable, the counter of a random generator, a resource."""
+        if self.structure is not None:
+            regions = self.structure.regions
+            return any(each.has_effect for region in regions for each in region.instructions)
+        row = self.node.row
+        return (row.is_stateful or bool(row.writes)) and row.role not in (Role.READ, Role.VARIABLE)
 
     def parameters(self) -> Iterator[tuple[int, int]]:
         """Pairs of a structure's parameters and the values they represent."""

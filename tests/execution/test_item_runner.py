@@ -16,7 +16,7 @@ from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.execution import item_runner, reference
 from aioexec.execution.budget import TICK_NS, budget_of
 from aioexec.execution.programs import program_run
-from aioexec.formats.protos import ConfigProto, RunOptions
+from aioexec.formats.protos import ConfigProto, RunMetadata, RunOptions
 from aioexec.observability.cost_model import CostModel
 from aioexec.observability.step_stats import NodeRecord
 from tests.thread_faults import no_threads
@@ -338,3 +338,65 @@ async def test_a_step_for_whose_program_no_thread_can_be_started_is_computed_by_
 
     assert [each.tolist() for each in (*without, with_threads)] == [[2.0, 5.0]] * 4
     assert made
+
+
+# A program that is ready before the first run by reference kernels has ended
+
+
+class Waiting:
+    """Ops `TestPlain` and `TestStateful` (identity, without a native form), whose first call waits until `go` is set."""
+
+    def __init__(self, ops: Ops) -> None:
+        self.calls = 0
+        self.begun = asyncio.Event()
+        self.go = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        ops.add("TestPlain(x:T) -> (y:T) [T:type]", self._compute)
+        ops.broken("TestStateful", self._compute)
+
+    def _compute(self, x: Any) -> Any:
+        self.calls += 1
+        self._loop.call_soon_threadsafe(self.begun.set)
+        self.go.wait()
+        return x
+
+    async def run_first_step(self, op_type: str, *options: Any) -> np.ndarray[Any, Any]:
+        """The result of the first step of two such ops, whose program is built during the first of them."""
+        with graph() as g:
+            x = feed([100_000])
+            y = op("Neg", op(op_type, op(op_type, x)))
+        async with session_on(g, "background") as session:
+            step = asyncio.create_task(session.run(y, {x: np.ones(100_000, np.float32)}, *options))
+            await self.begun.wait()
+            await executors(session)[0].wait_until_built()
+            self.go.set()
+            result: np.ndarray[Any, Any] = await step
+            return result
+
+
+@pytest.fixture
+async def waiting(ops: Ops, monkeypatch) -> Waiting:
+    monkeypatch.setattr(item_runner, "_LONG_NS", -1)  # each run is long
+    return Waiting(ops)
+
+
+async def test_a_program_takes_the_place_of_a_long_run_of_reference_kernels(waiting: Waiting):
+    result = await waiting.run_first_step("TestPlain")
+
+    np.testing.assert_array_equal(result, np.full(100_000, -1, np.float32))
+    assert waiting.calls == 3  # one of the reference tier, and both of the program
+
+
+async def test_nothing_is_done_twice_where_a_node_has_an_effect(waiting: Waiting):
+    result = await waiting.run_first_step("TestStateful")
+
+    np.testing.assert_array_equal(result, np.full(100_000, -1, np.float32))
+    assert waiting.calls == 2
+
+
+async def test_a_step_that_is_recorded_runs_each_node_once(waiting: Waiting):
+    options = RunOptions(trace_level=RunOptions.FULL_TRACE)
+    result = await waiting.run_first_step("TestPlain", options, RunMetadata())
+
+    np.testing.assert_array_equal(result, np.full(100_000, -1, np.float32))
+    assert waiting.calls == 2
