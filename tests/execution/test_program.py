@@ -77,6 +77,22 @@ async def test_a_break_may_return_its_input_a_view_or_something_it_keeps(tier: T
     np.testing.assert_array_equal(kept, [7] * 4)
 
 
+async def test_what_a_break_returned_in_one_run_is_not_changed_by_the_next(tier: Tier, ops: Ops):
+    """Small outputs are copied to memory that stays with the frame."""
+    ops.broken("TestKept", lambda x: x * 2)
+    with graph() as g:
+        x = feed([3])
+        kept = op("TestKept", op("Neg", x))
+        y = op("Reshape", kept, constant([3, 1], "int32"))
+
+    async with tier.session(g) as session:
+        results = [await session.run([kept, y], {x: np.full(3, k)}) for k in range(6)]
+
+    for k, (first, second) in enumerate(results):
+        np.testing.assert_array_equal(first, np.full(3, -2 * k))
+        np.testing.assert_array_equal(second, np.full((3, 1), -2 * k))
+
+
 async def test_a_break_that_breaks_its_promise_of_a_shape_is_an_internal_error(ops: Ops):
     ops.add("TestLiar(x:T) -> (y:T) [T:type] {stateful}", lambda x: x[:1])
     with graph() as g:

@@ -42,16 +42,19 @@ class Frame:
     """The words of a walk, and the arena its slots point into. A `spoilt` frame was cancelled and is not used again.
 
     `is_admitted` while its run counts against a limit (see `arena_limit`). `regions` are the executions of parallel regions
-    in it, by their rows.
+    in it, by their rows; `views` are values in the arena or among the constants that breaks read, by the identity of their
+    place, which is the variant's; `buffers` hold small outputs of breaks, by slot.
     """
 
-    __slots__ = ("__weakref__", "arena", "is_admitted", "regions", "spoilt", "words")
+    __slots__ = ("__weakref__", "arena", "buffers", "is_admitted", "regions", "spoilt", "views", "words")
 
     def __init__(self, program: FrameProgram) -> None:
         variant = program.variant
         self.spoilt = False
         self.is_admitted = False
         self.regions: dict[int, RegionRun] = {}
+        self.views: dict[int, Array] = {}
+        self.buffers: dict[int, Array] = {}
         self.words = np.zeros(HEADER + variant.slots, np.int64)
         memory = _memory(variant.arena_bytes + ALIGNMENT)
         start = -address_of(memory) % ALIGNMENT

@@ -140,21 +140,31 @@ class RunMemory:
     # For the rows that Python executes
 
     def input(self, source: Any) -> Any:
+        """The source of an input of a row as Python code uses it; an array is valid during a break."""
         if isinstance(source, Place):
-            return self.view(source)
+            views = self.frame.views
+            found = views.get(id(source))
+            if found is None:
+                found = self.view(source)
+                if source.slot in (self.program.variant.arena_slot, self.program.variant.constants_slot):
+                    views[id(source)] = found
+            return found
         return self.objects[source] if isinstance(source, int) else source
 
     def view(self, place: Place) -> Array:
-        """A value in the arena as an array, valid during a break."""
+        """A value in memory as an array, valid during a break."""
         variant, spec = self.program.variant, place.spec
         if place.slot < len(self.arrays):
-            memory = self.arrays[place.slot].reshape(-1).view(np.uint8)
+            memory = self.arrays[place.slot]
         elif place.slot == variant.arena_slot:
             memory = self.frame.arena
         elif place.slot == variant.constants_slot:
             memory = variant.constants
         else:
-            memory = self.kept[place.slot].reshape(-1).view(np.uint8)
+            memory = self.kept[place.slot]
+        if place.offset == 0 and memory.dtype == spec.dtype and memory.shape == spec.shape:
+            return memory
+        memory = memory.reshape(-1).view(np.uint8)
         return memory[place.offset : place.offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 
     def bind(self, slot: int, array: Array) -> None:
@@ -174,6 +184,8 @@ class RunMemory:
         return buffer
 
     def publish_before(self, row: Break) -> None:
+        if not row.publishes:
+            return
         for use, new in self.news:
             variable = use.variable
             due = variable in row.publishes and variable not in self.published

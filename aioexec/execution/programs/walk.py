@@ -41,6 +41,16 @@ class Walk(RunMemory):
         Raises:
             OpError: a node failed; CANCELLED is left to the caller.
         """
+        if outcome == Outcome.BREAK:
+            with np.errstate(all="ignore"):
+                outcome = self._walk_breaks(resume, until)
+        if outcome == Outcome.FAILED:
+            raise self._failure()
+        return outcome
+
+    def _walk_breaks(self, resume: Entry, until: int | None) -> int:
+        """Execute rows at which the walker stops, until the outcome is another one, or the time is over."""
+        outcome: int = Outcome.BREAK
         while outcome == Outcome.BREAK:
             position = int(self.frame.words[walking.PC])
             began = 0 if self.trace is None else perf_counter_ns()
@@ -55,8 +65,6 @@ class Walk(RunMemory):
             if until is not None and perf_counter_ns() > until:
                 return Outcome.PAUSED
             outcome = resume(self.frame.words)
-        if outcome == Outcome.FAILED:
-            raise self._failure()
         return outcome
 
     def _stopped_at(self, position: int, until: int | None) -> int:
