@@ -30,6 +30,13 @@ from aioexec.ops.common.epilogue_loops import finish, finish_vector
 # are the elements from a window, a tap, or a row of taps to the next.
 
 
+NEAR = 4096
+"""Elements of filters that stay in the first-level cache. Of more, one block of channels after the other is computed, if there
+are over `FEW_TAPS`: of few taps, the image is read faster in the order in which it lies (28 x 28 x 240: 200 µs with 5 x 5 taps
+in order, 155 in blocks; 7 x 7 x 1024: 39 µs with 3 x 3 taps in order, 53 in blocks)."""
+FEW_TAPS = 9
+
+
 def store(y: Pointer, low: Vector, high: Vector, bias: Pointer, ends: int) -> None:
     """Apply the epilogue to two vectors and store them."""
     n = lanes(y)
@@ -88,10 +95,10 @@ def end_inside(place: int, step: int, taps: int, size: int, first: int) -> int:
 
 
 def one_line(
-    y: Pointer, line: Pointer, filters: Pointer, bias: Pointer, ends: int, down: int, rows: int, w: int, c: int, ow: int,
-    kw: int, sw: int, dw: int, pw: int,
+    y: Pointer, line: Pointer, filters: Pointer, bias: Pointer, depth: int, ends: int, down: int, rows: int, w: int, c: int,
+    ow: int, kw: int, sw: int, dw: int, pw: int,
 ) -> None:  # fmt: skip
-    """Compute a line of the output; `line` is the line of the image of the first row of taps inside of it."""
+    """Compute `depth` channels of a line of the output; `line` is that of the image for the first row of taps inside of it."""
     n = 2 * lanes(y)
     left = min((pw + sw - 1) // sw, ow)
     right = max(min((w - 1 - (kw - 1) * dw + pw) // sw + 1, ow), left)
@@ -101,8 +108,8 @@ def one_line(
         if column >= left and column < right and right - left >= 4:
             column = min(column, right - 4)
             result, seen = offset(y, column * c), offset(line, (column * sw - pw) * c)
-            while part < c:
-                part = min(part, c - n)
+            while part < depth:
+                part = min(part, depth - n)
                 here, image, below = offset(result, part), offset(seen, part), offset(filters, part)
                 four_columns(here, image, below, offset(bias, part), c, sw * c, dw * c, down, rows, kw, ends)
                 part += n
@@ -113,8 +120,8 @@ def one_line(
             columns = end_inside(x, dw, kw, w, begin) - begin
             result, seen = offset(y, column * c), offset(line, (x + begin * dw) * c)
             taps = offset(filters, begin * c)
-            while part < c:
-                part = min(part, c - n)
+            while part < depth:
+                part = min(part, depth - n)
                 here, image, below = offset(result, part), offset(seen, part), offset(taps, part)
                 one_column(here, image, below, offset(bias, part), c, dw * c, down, rows, columns, kw, ends)
                 part += n
@@ -149,16 +156,44 @@ def lines(
 ) -> int:  # fmt: skip
     """Compute `count` lines of the output; c is at least two vectors."""
     finite = are_finite(filters, kh * kw * c)
-    for number in range(first, first + count):
-        image = number // oh
-        place = (number - image * oh) * sh - ph
-        top = first_inside(place, dh)
-        bottom = end_inside(place, dh, kh, h, top)
-        line = offset(x, (image * h + place + top * dh) * w * c)
-        result, taps = offset(y, number * ow * c), offset(filters, top * kw * c)
-        down, rows = dh * w * c, bottom - top
-        one_line(result, line, taps, bias, ends if finite else 0, down, rows, w, c, ow, kw, sw, dw, pw)
-        if not finite:
+    depth = c if kh * kw * c <= NEAR or kh * kw <= FEW_TAPS else 2 * lanes(y)
+    for block in range((c + depth - 1) // depth):
+        part = min(block * depth, c - depth)
+        image = first // oh
+        row = first - image * oh
+        for number in range(first, first + count):
+            place = row * sh - ph
+            top = first_inside(place, dh)
+            bottom = end_inside(place, dh, kh, h, top)
+            line = offset(x, (image * h + place + top * dh) * w * c + part)
+            result, taps = offset(y, number * ow * c + part), offset(filters, top * kw * c + part)
+            end, down = ends if finite else 0, dh * w * c
+            one_line(
+                result,
+                line,
+                taps,
+                offset(bias, part),
+                depth,
+                end,
+                down,
+                bottom - top,
+                w,
+                c,
+                ow,
+                kw,
+                sw,
+                dw,
+                pw,
+            )
+            row += 1
+            if row == oh:
+                image, row = image + 1, 0
+    if not finite:
+        for number in range(first, first + count):
+            place = number % oh * sh - ph
+            top = first_inside(place, dh)
+            bottom = end_inside(place, dh, kh, h, top)
+            result = offset(y, number * ow * c)
             add_outer_taps(result, filters, top, bottom, w, c, ow, kh, kw, sw, dw, pw)
             finish(result, bias, ow, c, c, ends)
     return 0

@@ -38,6 +38,7 @@ def expected(attrs: Any, x: Array, filters: Array) -> Array:
 
 @settings(max_examples=60, deadline=None)
 @given(
+    st.sampled_from([0, depthwise_rows.NEAR]),
     st.tuples(st.integers(1, 2), st.integers(1, 7), st.integers(1, 13), st.integers(16, 21)),
     st.tuples(st.integers(1, 5), st.sampled_from([3, 5])),
     st.integers(1, 3),
@@ -46,7 +47,7 @@ def expected(attrs: Any, x: Array, filters: Array) -> Array:
     st.sampled_from([1, 3]),
     st.randoms(use_true_random=False),
 )
-def test_the_loops_run_as_plain_python_in_shares(shape, taps, stride, dilation, padding, lanes, random):
+def test_the_loops_run_as_plain_python_in_shares(near, shape, taps, stride, dilation, padding, lanes, random):
     attrs = attributes(stride, dilation, padding)
     rng = np.random.default_rng(random.randrange(2**32))
     x, filters = rng.standard_normal(shape), rng.standard_normal((*taps, shape[-1], 1))
@@ -55,7 +56,9 @@ def test_the_loops_run_as_plain_python_in_shares(shape, taps, stride, dilation, 
         return
     wanted = expected(attrs, x, filters)
 
-    found = run_in_python(depthwise_launches.bind_forward, attrs, [x, filters], wanted.shape, lanes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(depthwise_rows, "NEAR", near)
+        found = run_in_python(depthwise_launches.bind_forward, attrs, [x, filters], wanted.shape, lanes)
 
     np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
 
@@ -112,6 +115,7 @@ CASES = {
     "three taps, strided": ((2, 8, 13, 33), 3, attributes(2)),
     "three taps, dilated": ((1, 9, 14, 32), 3, attributes(1, 2)),
     "five taps": ((1, 6, 7, 48), 5, attributes()),
+    "five taps in blocks of channels": ((2, 5, 9, 170), 5, attributes()),
     "five taps, strided": ((1, 14, 14, 35), 5, attributes(2)),
 }
 
