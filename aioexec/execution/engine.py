@@ -72,6 +72,7 @@ class Engine:
     ) -> Variant | None:
         """Lay an item out without some kernels; on the builder. None: this machine has no walker."""
         # Imported in this thread, at the first build: the import reads files, and most short programs build nothing.
+        from aioexec.planning.layout.packed_constants import packed_constants
         from aioexec.planning.layout.variant_builder import lay_out_item
 
         walk = walker()
@@ -80,10 +81,12 @@ class Engine:
         workers = self.devices[item.device].workers
         for pool in (workers, self.workers):
             pool.spin_with(walk.serve_released)
-        return lay_out_item(item, partition.values, inputs, refused, workers.count)
+        return lay_out_item(item, partition.values, inputs, refused, workers.count, packed_constants())
 
     def link(self, variant: Variant, device_name: str) -> Program:
         """Make a program of a variant whose kernels are available; on the builder."""
+        for constant in variant.packed:
+            constant.array()  # here, since packing takes too long for the event loop
         walk = walker()
         assert walk is not None
         device = self.devices[device_name]

@@ -35,7 +35,11 @@ class RowReport:
 
 @dataclass(frozen=True, slots=True)
 class ProgramReport:
-    """A program made from an item, for the input shapes in `shapes`. `where` its runs start: "inline" or "worker"."""
+    """A program made from an item, for the input shapes in `shapes`.
+
+    `where` its runs start: "inline" or "worker". `packed_bytes` are those of constants in the layout of a kernel, which other
+    programs may share.
+    """
 
     shapes: str
     rows: tuple[RowReport, ...]
@@ -46,6 +50,7 @@ class ProgramReport:
     arena_bytes: int
     constant_bytes: int
     kernels: int
+    packed_bytes: int = 0
 
     @property
     def breaks(self) -> list[RowReport]:
@@ -184,6 +189,7 @@ def _program(shapes: str, program: Program) -> ProgramReport:
         variant.arena_bytes,
         variant.constants.nbytes,
         len(variant.kernels),
+        variant.packed_bytes,
     )
 
 
@@ -223,7 +229,8 @@ def _item_lines(item: ItemReport) -> Iterator[str]:
         yield (
             f"    program for {program.shapes}: {len(program.rows)} rows, {program.native} of {program.total} nodes native, "
             f"{program.where}, {program.cost_ns / 1000:.1f} us, arena {program.arena_bytes} bytes, "
-            f"constants {program.constant_bytes} bytes, {program.kernels} kernels"
+            f"constants {program.constant_bytes} bytes, packed constants {program.packed_bytes} bytes, "
+            f"{program.kernels} kernels"
         )
         for row in program.breaks:
             yield f"      break at {row.nodes[0]!r} ({row.ops[0]}): {row.reason}"

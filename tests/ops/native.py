@@ -76,6 +76,8 @@ class Memory:
                 return self.scratch[operand.index]
             case "state":
                 return self.states[operand.index]
+            case "packed":
+                raise AssertionError("an input is packed although its spec does not allow that")
 
 
 def aligned(array: Array) -> Array:

@@ -315,6 +315,28 @@ def make_lanes_of(tiles: ModuleType) -> Any:
     return lanes_of
 
 
+def make_panel_columns(tiles: ModuleType) -> Any:
+    """The function `panel_columns` of the loop language."""
+    lanes_of = make_lanes_of(tiles)
+
+    @numba.njit(inline="always")
+    def panel_columns(pointer: Any) -> Any:
+        return 2 * lanes_of(pointer)
+
+    return panel_columns
+
+
+def make_panel_terms(tiles: ModuleType) -> Any:
+    """The function `panel_terms` of the loop language."""
+    deepest = depth_of(tiles)
+
+    @numba.njit(inline="always")
+    def panel_terms(pointer: Any) -> Any:
+        return deepest
+
+    return panel_terms
+
+
 def make_memory(size_for: Callable[[int], int], alignment: int) -> Any:
     @intrinsic
     def memory(typing_context: Any, like: Any) -> Any:

@@ -178,7 +178,14 @@ def products() -> dict[str, Any]:
     own = in_tiles.make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
     large = own if vector_bytes >= WIDEST_VECTOR else gemm
     hand_over = load_beside("handover").make_hand_over(tiles, in_tiles, offset, OPTIONS)
-    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large, "hand_over": hand_over}
+    return {
+        "tiled_product": tiles.tiled_product,
+        "gemm": own,
+        "large_gemm": large,
+        "hand_over": hand_over,
+        "panel_columns": in_tiles.make_panel_columns(tiles),
+        "panel_terms": in_tiles.make_panel_terms(tiles),
+    }
 
 
 @functools.cache

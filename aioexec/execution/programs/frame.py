@@ -67,6 +67,8 @@ class Frame:
         self.words[walking.INLINE_FUEL] = program.fuel
         self.words[HEADER + variant.arena_slot] = address_of(self.arena)
         self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
+        for constant, slot in variant.packed.items():
+            self.words[HEADER + slot] = address_of(constant.array())
 
 
 class FramePool:

@@ -25,6 +25,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, OpError
+from aioexec.graph.kernels.panels import Panels
 
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
@@ -216,11 +217,15 @@ def plain(compute: Compute) -> Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """A value when a program is laid out: its dtype and shape, and its content if that is known."""
+    """A value when a program is laid out: its dtype and shape, and its content if that is known.
+
+    `may_be_packed`: launches may take it in another layout (see `Launches.packed`).
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     value: np.ndarray[Any, Any] | None = None
+    may_be_packed: bool = False
 
     @property
     def size(self) -> int:
@@ -288,9 +293,10 @@ class Operand:
     """Memory that a launch reads or writes: an input, an output, scratch, or the new content of a variable.
 
     `state` k is the new content of the variable behind input k; `input` k is its present one. Both may be the same memory.
+    `packed` k is the k-th of `Launches.packed`.
     """
 
-    kind: Literal["input", "output", "scratch", "state"]
+    kind: Literal["input", "output", "scratch", "state", "packed"]
     index: int
     offset: int = 0  # bytes
 
@@ -387,11 +393,13 @@ class Launches:
         rows: launches in order.
         scratch: bytes of each scratch buffer, alive during this node only.
         inplace: inputs whose memory output 0 may reuse if nothing else needs them.
+        packed: inputs with `Spec.may_be_packed` that are packed once, before the first run, each with its layout.
     """
 
     rows: tuple[Launch, ...]
     scratch: tuple[int, ...] = ()
     inplace: tuple[int, ...] = ()
+    packed: tuple[tuple[int, Panels], ...] = ()
 
 
 class ListVerb(enum.Enum):

@@ -97,6 +97,8 @@ __all__ = [
     "log10",
     "nan",
     "offset",
+    "panel_columns",
+    "panel_terms",
     "sin",
     "sinh",
     "splat",
@@ -127,6 +129,16 @@ Real = Any
 def offset(pointer: Pointer, count: int) -> Pointer:
     """Return the pointer plus `count` elements."""
     return pointer[count:]
+
+
+def panel_columns(pointer: Pointer) -> int:
+    """Return the columns of a panel (see `Panels`) of elements like these; when compiled, two vectors of the processor."""
+    return 8
+
+
+def panel_terms(pointer: Pointer) -> int:
+    """Return the most rows of a panel of elements like these that fit the L1 cache beside what else a product needs."""
+    return 128
 
 
 def fma(x: Real, y: Real, z: Real) -> Real:

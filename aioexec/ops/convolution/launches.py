@@ -8,9 +8,11 @@ from dataclasses import replace
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
+from aioexec.graph.kernels.panels import Panels
 from aioexec.ops.common.shares import Scratch, Work
 from aioexec.ops.convolution import loops, small_filters
 from aioexec.ops.convolution.windows import Axis, make_axes
+from aioexec.ops.linalg import panel_launches
 
 _BLOCK_BYTES = 128 * 1024
 _FLOPS_PER_NS = 200
@@ -20,6 +22,7 @@ _PANEL = 32  # minimum number of filters per share
 _PANEL_BYTES = 128  # of a row in a panel of packed filters: two vectors of the widest kind
 _OFTEN = 128  # windows from which packing the filters pays off
 _SMALL_FILTERS = 64 * 1024  # bytes of filters that a line of the output leaves in the cache
+_MOST_COPIED = 2**24  # bytes of windows up to which they are copied
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
@@ -136,7 +139,7 @@ _BODIES: dict[str, Callable[..., int]] = {
 }
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
-_NO_BIAS = Operand("input", 1)
+_NO_BIAS = Operand("input", 0)
 """A placeholder for the bias operand, which is not read."""
 
 
@@ -217,6 +220,9 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         return None
     if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
         return _finish(_lines(case))
+    panels = Panels(case.k, case.n)
+    if panel_launches.takes_panels(filters, panels):
+        return _with_panels(case, filters, panels)
     if case.batch * case.places < _OFTEN:
         return _finish(_forward(case, _INPUTS[0], _as_given(case)))
     rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
@@ -230,6 +236,58 @@ def _lines(case: Convolution) -> Work:
     kernel = case.loop("forward_lines", 5, 19)
     work = Work(kernel, operands, words, strides, case.cost, unit=1, first=0, epilogue=case.epilogue(2))
     return _padding(case, work, Scratch(0, case.padded_bytes(small_filters.BLOCK)))
+
+
+def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
+    """Return a convolution with constant filters, which are packed before the first run.
+
+    Windows that are already rows of a matrix, or few to a line, are multiplied all at once; the latter are copied first.
+    """
+    is_single = case.vertical.window == case.horizontal.window == 1
+    is_large = case.batch * case.places * case.k * case.itemsize > _MOST_COPIED
+    if not case.is_pointwise and (is_large or (case.horizontal.count > _SHORT_LINE and not is_single)):
+        layout = Filters(Operand("packed", 0), 0, 0, 0, case.k * case.itemsize)
+        rows, scratch = _forward(case, _INPUTS[0], layout).cut()
+        return Launches(rows, scratch, packed=((1, panels),))
+    windows, before, scratch = (_INPUTS[0], (), ()) if case.is_pointwise else _gather(case)
+    product = panel_launches.multiply(filters, panels, windows, _OUTPUT, case.batch * case.places)
+    return replace(product, rows=(*before, *product.rows), scratch=scratch)
+
+
+def _gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
+    """Return launches that copy all windows, one after the other: the target, them, and the sizes of the scratch memory."""
+    v, h, size = case.vertical, case.horizontal, case.itemsize
+    source, shape = _INPUTS[0], (v.size, h.size)
+    launches: list[Launch | None] = []
+    windows, scratch = Operand("scratch", 0), [case.batch * case.places * case.k * size]
+    if case.pads:
+        shape = case.padded_height, case.padded_width
+        source = Operand("scratch", 1)
+        scratch.append(case.batch * shape[0] * shape[1] * case.c * size)
+        launches += _padded(case, source, shape)
+    line, image = shape[1] * case.c * size, shape[0] * shape[1] * case.c * size
+    column = case.c * size
+    strides = (image, v.stride * line, h.stride * column, v.dilation * line, h.dilation * column, size)
+    dims = (case.batch, v.count, h.count, v.window, h.window, case.c)
+    launches.append(copy_launch(source, strides, windows, c_strides(dims, size), dims, size))
+    return windows, tuple(each for each in launches if each is not None), tuple(scratch)
+
+
+def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[Launch | None]:
+    """Return launches that copy the images into larger ones, and fill the border with zeros."""
+    v, h, size = case.vertical, case.horizontal, case.itemsize
+    dims = (case.batch, *shape, case.c)
+    outer = c_strides(dims, size)
+    inside = Operand("scratch", target.index, v.before * outer[1] + h.before * outer[2])
+    image = c_strides((case.batch, v.size, h.size, case.c), size)
+    lines, columns = (
+        max(min(axis.size, reach - axis.before), 0) for axis, reach in zip((v, h), shape, strict=True)
+    )
+    shown = (case.batch, lines, columns, case.c)
+    return [
+        fill_launch(0.0, target, outer, dims, case.dtype),
+        copy_launch(_INPUTS[0], image, inside, outer, shown, size),
+    ]
 
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:

@@ -6,7 +6,7 @@ the cache. For short lines the same is done across the images of a batch.
 
 Filters form a matrix of taps × c rows and n columns, in panels of `panel` columns: rows are `pitch` elements apart, panels
 `step`. The original filters are such panels, side by side. Filters that are used often enough are copied (packed), so that
-each panel is contiguous and aligned.
+each panel is contiguous and aligned. Constant filters are packed once: then `panel` is 0, and the width is `panel_columns`.
 
 The gradient in the input is a convolution of dy with the reversed filters; for strides above 1 it is a product whose rows are
 added to the image window by window. The gradient in the filters is the transposed product.
@@ -17,7 +17,7 @@ these loops are in `convolution.launches`.
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.loop_language import Pointer, offset, tiled_product
+from aioexec.graph.kernels.loop_language import Pointer, offset, panel_columns, tiled_product
 from aioexec.ops.common.epilogue_loops import finish
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
@@ -98,6 +98,9 @@ def forward(
     sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
     """Convolve with the first `count` of n filters, by blocks of lines."""
+    if panel == 0:
+        panel = pitch = panel_columns(filters)
+        step = kh * kw * c * panel
     blocks = (oh + block - 1) // block
     for number in range(images * blocks):
         image = number // blocks
@@ -125,6 +128,9 @@ def forward_batch(
     sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
     """Convolve short lines: the same window of all images at once; hp is the height of a padded image."""
+    if panel == 0:
+        panel = pitch = panel_columns(filters)
+        step = kh * kw * c * panel
     source = x
     if pads:
         for image in range(images):

@@ -29,10 +29,11 @@ from aioexec.graph.kernels.kernel import (
     plain,
 )
 from aioexec.graph.kernels.launches import collapse
+from aioexec.graph.kernels.panels import Panels
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import conjugate, op_scope
-from aioexec.ops.linalg import product_loops
+from aioexec.ops.linalg import panel_launches, product_loops
 from aioexec.ops.reduction.launches import fill
 from aioexec.shapes import Dims
 
@@ -188,6 +189,9 @@ def bind_product(
         row = fill("0", operands[2], out.size, out.dtype.name)
         return Launches(() if row is None else (row,))
     m, outer, step_x, step_y = batch_of(flip_x, x, y, out)
+    panels = Panels(k, n, flip_y)
+    if not flip_x and prod(outer) == 1 and panel_launches.takes_panels(y, panels):
+        return panel_launches.multiply(y, panels, operands[0], operands[2], m)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
     kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
@@ -202,11 +206,11 @@ def bind_product(
     )
     handover = handover_of(words, x.dtype) if units is not None and how == product_loops.IN_TILES else None
     size = m * n * outer[-1] * outer[-2]
-    rows = [
+    launches = [
         Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, handover)
         for places in places_of(operands, outer[:-2], step_x, step_y, size, x.dtype.itemsize)
     ]
-    return Launches(tuple(rows))
+    return Launches(tuple(launches))
 
 
 def batch_of(

@@ -11,6 +11,7 @@ The result has no addresses yet: `variant_builder` makes a frozen variant from i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.lists import lay_list
+from aioexec.planning.layout.packed_constants import PackedConstant, PackedConstants
 from aioexec.planning.layout.pending import (
     AbstractValue,
     Array,
@@ -57,8 +59,9 @@ class Layout(LayoutState):
         inputs: Mapping[int, Spec],
         refused: Container[Kernel],
         with_lists: bool = True,
+        packing: PackedConstants | None = None,
     ) -> None:
-        super().__init__(item, values, inputs, refused)
+        super().__init__(item, values, inputs, refused, packing)
         self._with_lists = with_lists
 
     # The abstract interpretation
@@ -165,15 +168,34 @@ class Layout(LayoutState):
         native = instruction.node.row.native
         assert native is not None
         assert outputs is not None
-        bound = native.bind(instruction.node.op.attrs, specs, outputs)
+        attrs = instruction.node.op.attrs
+        bound = native.bind(attrs, specs, outputs)
         if bound is None:
             return "no native form for these shapes and attributes"
         if isinstance(bound, Alias):
             return self._lay_alias(instruction, inputs, outputs, bound)
+        packed = self._claim(inputs, bound)
+        if packed is None:
+            again = native.bind(attrs, [replace(spec, may_be_packed=False) for spec in specs], outputs)
+            assert isinstance(again, Launches)
+            bound, packed = again, []
         if any(launch.kernel in self.refused for launch in bound.rows):
             return "its kernel is not compiled"
-        self._lay_launches(position, instruction, inputs, outputs, bound)
+        self._lay_launches(position, instruction, inputs, outputs, bound, packed)
         return None
+
+    def _claim(self, inputs: list[AbstractValue], launches: Launches) -> list[PackedConstant] | None:
+        """The constants that launches take packed; None if there is no room for them."""
+        found = []
+        for k, panels in launches.packed:
+            content = inputs[k]
+            assert isinstance(content, np.ndarray)
+            assert self.packing is not None
+            constant = self.packing.claim(content, panels)
+            if constant is None:
+                return None
+            found.append(constant)
+        return found
 
     def _write_refusal(
         self, position: int, instruction: Instruction, inputs: list[AbstractValue]
@@ -230,6 +252,7 @@ class Layout(LayoutState):
         inputs: list[AbstractValue],
         outputs: list[Spec],
         launches: Launches,
+        packed: Sequence[PackedConstant],
     ) -> None:
         row = instruction.node.row
         targets = [] if row.role is Role.UPDATE else self._make_targets(position, instruction, outputs)
@@ -244,6 +267,8 @@ class Layout(LayoutState):
                 return targets[operand.index].buffer, operand.offset
             if operand.kind == "scratch":
                 return scratch[operand.index], operand.offset
+            if operand.kind == "packed":
+                return self.packed_constant(packed[operand.index]), operand.offset
             if operand.kind == "state":
                 variable = inputs[operand.index]
                 assert isinstance(variable, Variable)

@@ -125,7 +125,7 @@ class PendingRow:
         if isinstance(kernel, ElementwiseKernel):
             return self.operands[len(kernel.inputs) :]
         pairs = zip(self.operands, self.launch.operands, strict=True)
-        return tuple(operand for operand, declared in pairs if declared.kind != "input")
+        return tuple(operand for operand, declared in pairs if declared.kind not in ("input", "packed"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 from aioexec.graph.kernels.kernel import Kernel, ListVerb, Spec
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout.buffers import Buffer, Local
+from aioexec.planning.layout.packed_constants import PackedConstant, PackedConstants
 from aioexec.planning.layout.pending import (
     AbstractValue,
     Array,
@@ -46,6 +47,8 @@ class LayoutState(ABC):
         break_buffers: those of `buffers` that hold outputs of breaks; a run binds them.
         constants: each known content that a row reads, with its buffer.
         constant_buffers: the buffer of each of `constants`, by `id`.
+        packing: makes the packed constants; None: there are none.
+        packed: each constant that a row takes packed, with its buffer.
         slabs: the lists in memory.
         pending: the rows, whose operands are still (buffer, offset).
         around: the first and last position of each structure being laid out, the innermost last; None for a conditional.
@@ -54,7 +57,12 @@ class LayoutState(ABC):
     """
 
     def __init__(
-        self, item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel]
+        self,
+        item: Item,
+        values: tuple[Any, ...],
+        inputs: Mapping[int, Spec],
+        refused: Container[Kernel],
+        packing: PackedConstants | None = None,
     ) -> None:
         self.item = item
         self.refused = refused
@@ -78,6 +86,8 @@ class LayoutState(ABC):
         self.break_buffers: list[Buffer] = []
         self.constants: list[tuple[Buffer, Array]] = []
         self.constant_buffers: dict[int, Buffer] = {}
+        self.packing = packing
+        self.packed: dict[PackedConstant, Buffer] = {}
         self.slabs: list[Slab] = []
         self.pending: list[Pending] = []
         self.around: list[tuple[int, int] | None] = []
@@ -175,11 +185,19 @@ class LayoutState(ABC):
             self.constants.append((buffer, content))
         return buffer
 
+    def packed_constant(self, constant: PackedConstant) -> Buffer:
+        buffer = self.packed.get(constant)
+        if buffer is None:
+            buffer = self.packed[constant] = self.external(constant.nbytes)
+        return buffer
+
     def spec(self, abstract: AbstractValue) -> Spec | None:
         if isinstance(abstract, Local):
             return abstract.spec
         if isinstance(abstract, np.ndarray):
-            return None if abstract.dtype == object else Spec(abstract.dtype, abstract.shape, abstract)
+            if abstract.dtype == object:
+                return None
+            return Spec(abstract.dtype, abstract.shape, abstract, self.packing is not None)
         return self.versions.spec(abstract) if isinstance(abstract, Variable) else None
 
 

@@ -1,7 +1,7 @@
 """A variant: an item laid out for concrete shapes, as rows for the walker.
 
 Immutable and shared by all runs. Slots of its frames come in this order: inputs, present contents of variables, new contents of
-variables, outputs (all bound when a run starts), then the arena, the constants, and the outputs of breaks.
+variables, outputs (all bound when a run starts), then the arena, the constants, packed constants, and the outputs of breaks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Kernel, Spec, Units
 from aioexec.planning.instruction import Instruction
+from aioexec.planning.layout.packed_constants import PackedConstant
 from aioexec.planning.plan import Item
 from aioexec.resources.variable import Variable
 
@@ -192,7 +193,8 @@ class Variant:
         instructions: what `position` of a row refers to: the item's, structures before their contents.
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
-        constants_slot, constants: bytes of all constants the rows read.
+        constants_slot, constants: bytes of all constants the rows read, except packed ones.
+        packed: the slot of each packed constant.
         lane_slot: the memory of the lane in which a task runs; -1: there are no parallel regions.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
@@ -213,6 +215,7 @@ class Variant:
     arena_bytes: int
     constants_slot: int
     constants: Array
+    packed: Mapping[PackedConstant, int]
     lane_slot: int
     cost: int
     native: int
@@ -231,6 +234,10 @@ class Variant:
     def jumps(self) -> bool:
         """Whether the duration of a run depends on data."""
         return any(isinstance(row, Jump) for row in self.rows)
+
+    @property
+    def packed_bytes(self) -> int:
+        return sum(constant.nbytes for constant in self.packed)
 
     @property
     def output_bytes(self) -> int:

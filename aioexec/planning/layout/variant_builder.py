@@ -16,6 +16,7 @@ from aioexec.planning.fusion.epilogues import fuse_epilogues
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.layout.layout import Layout
+from aioexec.planning.layout.packed_constants import PackedConstant, PackedConstants
 from aioexec.planning.layout.pending import (
     AbstractValue,
     Array,
@@ -29,6 +30,7 @@ from aioexec.planning.layout.pending import (
     PendingMove,
     PendingRow,
     copy_row,
+    touched,
 )
 from aioexec.planning.layout.variant import (
     Break,
@@ -60,6 +62,7 @@ def lay_out_item(
     inputs: Mapping[int, Spec],
     refused: Container[Kernel] = (),
     lanes: int = 1,
+    packing: PackedConstants | None = None,
 ) -> Variant:
     """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
 
@@ -67,6 +70,7 @@ def lay_out_item(
         values: the plan's values, of which constants and variables are known.
         refused: kernels that are not compiled, or cannot be; nodes that would need one become breaks.
         lanes: the number of workers; expensive rows are split into tasks for them.
+        packing: packs constants; None: kernels take all constants as they are.
 
     Raises:
         GraphValueError: the shapes do not fit an op.
@@ -75,10 +79,10 @@ def lay_out_item(
     """
     with collector_disabled():
         try:
-            return _lay_out(Layout(item, values, inputs, refused), lanes)
+            return _lay_out(Layout(item, values, inputs, refused, packing=packing), lanes)
         except ListsRefusedError as refusal:
             logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-            return _lay_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
+            return _lay_out(Layout(item, values, inputs, refused, with_lists=False, packing=packing), lanes)
 
 
 def _lay_out(layout: Layout, lanes: int) -> Variant:
@@ -111,6 +115,7 @@ class _Freezer:
         self.outputs: list[tuple[int, Buffer, Spec]] = []
         self.objects: list[tuple[int, int]] = []
         self.given: list[tuple[int, Variable | Array]] = []
+        self.packed: dict[PackedConstant, int] = {}
         self.arena_slot = 0
 
     def variant(self) -> Variant:
@@ -144,6 +149,7 @@ class _Freezer:
             arena_bytes,
             self.arena_slot + 1,
             constants,
+            self.packed,
             -1 if parallel is None else slots,
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
@@ -190,6 +196,11 @@ class _Freezer:
             if buffer is not None:
                 buffer.slot, slot = slot, slot + 1
         self.arena_slot, slot = slot, slot + 2  # the constants' slot follows the arena's
+        used = {id(buffer) for row in layout.pending for buffer in touched(row)}
+        for constant, buffer in layout.packed.items():
+            if id(buffer) in used:
+                buffer.slot = self.packed[constant] = slot
+                slot += 1
         for buffer in (*layout.break_buffers, *layout.versions.rebound):
             buffer.slot, slot = slot, slot + 1
         return slot

@@ -11,11 +11,25 @@ import numpy as np
 from aioexec.graph.kernels.kernel import Launch, LoopKernel, Spec
 
 
-def run_in_python(bind: Any, attrs: Any, inputs: list[Any], shape: tuple[int, ...], lanes: int = 1) -> Any:
-    """Run launches on arrays of float64, the shares of `lanes` workers one after the other; an elementwise one is a copy."""
+def run_in_python(
+    bind: Any,
+    attrs: Any,
+    inputs: list[Any],
+    shape: tuple[int, ...],
+    lanes: int = 1,
+    may_be_packed: bool = False,
+) -> Any:
+    """Run launches on arrays of float64, the shares of `lanes` workers one after the other.
+
+    An elementwise launch is a copy, or fills memory with zeros. Inputs may be packed if they are constants.
+    """
     output = np.full(shape, np.nan)
-    launches = bind(attrs, [Spec(value.dtype, value.shape) for value in inputs], [Spec(output.dtype, shape)])
+    specs = [Spec(value.dtype, value.shape, None, may_be_packed) for value in inputs]
+    launches = bind(attrs, specs, [Spec(output.dtype, shape)])
     memory = {"input": [value.reshape(-1) for value in inputs], "output": [output.reshape(-1)]}
+    memory["packed"] = [
+        in_panels(inputs[k].reshape(panels.rows, panels.columns)) for k, panels in launches.packed
+    ]
     memory["scratch"] = [np.full(size // 8, np.nan) for size in launches.scratch]
     for row, words, operands in itertools.chain.from_iterable(shared(row, lanes) for row in launches.rows):
         places = [memory[operand.kind][operand.index][begin // 8 :] for operand, begin in operands]
@@ -24,11 +38,19 @@ def run_in_python(bind: Any, attrs: Any, inputs: list[Any], shape: tuple[int, ..
         else:
             rank = words[0]
             dims, strides = words[1 : 1 + rank], words[1 + rank :]
-            source, target = (
+            *source, target = (
                 strided(place, dims, strides[k * rank :][:rank]) for k, place in enumerate(places)
             )
-            target[...] = source
+            target[...] = source[0] if source else 0
     return output
+
+
+def in_panels(matrix: Any, wide: int = 8) -> Any:
+    """Panels as loops read them in plain Python."""
+    rows, columns = matrix.shape
+    padded = np.zeros((rows, -(-columns // wide) * wide))
+    padded[:, :columns] = matrix
+    return np.concatenate([padded[:, j : j + wide].reshape(-1) for j in range(0, padded.shape[1], wide)])
 
 
 def shared(row: Launch, lanes: int) -> Iterator[tuple[Launch, tuple[int, ...], list[Any]]]:

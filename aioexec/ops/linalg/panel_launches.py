@@ -1,0 +1,54 @@
+"""Launches of products with a constant right matrix."""
+
+from __future__ import annotations
+
+from aioexec.graph.kernels.kernel import Epilogue, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.panels import Panels
+from aioexec.ops.common.shares import Work
+from aioexec.ops.linalg import panel_loops
+
+_LEAST_BYTES = 2**14
+"""Bytes of a matrix from which packing it pays off."""
+_LEAST_COLUMNS = 8
+"""Columns from which most of a panel is used."""
+_ROWS_GRAIN, _COLUMNS_GRAIN = 42, 32
+"""Rows and columns of a share: whole tiles, and whole panels, of every processor."""
+_FLOP_NS = 0.01
+"""Nanoseconds of one operation in float32."""
+_NEAR_NS, _FAR, _FAR_NS = 0.015, 2**19, 0.06
+"""Nanoseconds to load a byte of the panels, which with few rows takes longer than to compute: from the second-level cache; from
+farther, which is from so many bytes on.
+"""
+
+
+def takes_panels(matrix: Spec, panels: Panels) -> bool:
+    """Whether a product takes its right matrix in panels."""
+    return (
+        matrix.may_be_packed
+        and matrix.dtype.name in ("float32", "float64")
+        and panels.columns >= _LEAST_COLUMNS
+        and matrix.nbytes >= _LEAST_BYTES
+    )
+
+
+def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: int) -> Launches:
+    """Return launches of a left matrix of m rows @ input 1 of the node, in panels; without scratch.
+
+    Workers share columns if there are more of them than rows, so that each loads its own part of the panels.
+    """
+    k, n, size = panels.rows, panels.columns, matrix.dtype.itemsize
+    nbytes = k * n * size
+    loads = nbytes * (_NEAR_NS if nbytes < _FAR else _FAR_NS)
+    by_rows = m >= n
+    work = Work(
+        LoopKernel(panel_loops.multiply_panels, (matrix.dtype.name,) * 4, 6, 0),
+        (left, Operand("packed", 0), output, left),  # the last one is a placeholder for a bias
+        (m, n, k, k, n, 0),
+        (k * size, 0, n * size, 0) if by_rows else (0, k * size, size, size),
+        40 + int(max(2 * m * n * k * _FLOP_NS * size / 4, loads)),
+        unit=0 if by_rows else 1,
+        grain=_ROWS_GRAIN if by_rows else _COLUMNS_GRAIN,
+        epilogue=Epilogue(5, 2, 3, n),
+    )
+    rows, _ = work.cut()
+    return Launches(rows, packed=((1, panels),))
