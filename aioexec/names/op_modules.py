@@ -180,6 +180,7 @@ _OPS: Final = {
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Softplus "
         "SoftplusGrad Softsign SoftsignGrad"
     ),
+    "aioexec.ops.nn.attention": "_Attention",
     "aioexec.ops.nn.cross_entropy": "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
     "aioexec.ops.nn.fake_quantization": (
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
@@ -192,6 +193,7 @@ _OPS: Final = {
         "FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 "
         "FusedBatchNormV3"
     ),
+    "aioexec.ops.normalization.layer_norm": "_LayerNorm",
     "aioexec.ops.normalization.local_response": "LRN LRNGrad",
     "aioexec.ops.pooling.patches": (
         "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput ExtractImagePatches"

@@ -13,6 +13,9 @@ from typing import Final, Protocol
 from aioexec.data_classes import dataclass
 from aioexec.errors import AlreadyExistsError
 from aioexec.planning.late_reads import read_late
+from aioexec.planning.recognition.attention import recognize_attention
+from aioexec.planning.recognition.input_products import move_input_products
+from aioexec.planning.recognition.layer_norm import recognize_layer_norm
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
 from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
@@ -120,6 +123,9 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 5, drop_unused, optimises),
+    RegisteredPass(Grouping.POST_PARTITIONING, 0, recognize_attention, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 1, recognize_layer_norm, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 2, move_input_products, remaps),
 )
 
 

@@ -45,6 +45,7 @@ ARENA_MAX = -8
 """The number of the option of the C library's allocator."""
 LEFT_OUT = frozenset(
     {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_Loop", "_Conditional", "Abort"}
+    | {"_Attention", "_LayerNorm"}
 )
 """Ops that only planning makes."""
 

@@ -4,13 +4,27 @@ import pytest
 
 from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor
-from tests.interop import graphs_forward, graphs_frozen, graphs_gradients, graphs_reference, graphs_training
+from tests.interop import (
+    graphs_forward,
+    graphs_frozen,
+    graphs_gradients,
+    graphs_recognized,
+    graphs_reference,
+    graphs_training,
+)
 from tests.interop.building import Builder
 from tests.interop.comparing import Recorded, Recorder, differences, imported, run_here
 
 pytestmark = pytest.mark.interop
 
-MODULES = (graphs_forward, graphs_frozen, graphs_gradients, graphs_training, graphs_reference)
+MODULES = (
+    graphs_forward,
+    graphs_frozen,
+    graphs_gradients,
+    graphs_recognized,
+    graphs_training,
+    graphs_reference,
+)
 GRAPHS: dict[str, Builder] = {
     f"{module.__name__.rpartition('_')[2]}-{build.__name__}": build
     for module in MODULES

@@ -1,0 +1,1 @@
+"""Recognition of computations that consist of several nodes, for which there is one kernel; each module has one pass."""
