@@ -25,11 +25,31 @@ TOLERANCE = 1e-4
 REFERENCES = ["peak"]
 ON_DEMAND = ["torch_compiled"]  # minutes of compilation for each network
 CASES = [
-    Case("ResNet-50, batch 1", 1, "resnet50 frozen"),
-    Case("ResNet-50, batch 8", 8, "resnet50 frozen"),
-    Case("MobileNet v1, batch 1", 1, "mobilenet_v1 frozen"),
-    Case("BERT-base, batch 1", 1, "bert_base frozen"),
-    Case("LSTM 256, batch 8", 8, "lstm_256 frozen"),
+    Case(f"{title}, batch {batch}{'' if kind == 'frozen' else ', variables'}", batch, f"{name} {kind}")
+    for title, name, kind, batches in [
+        ("ResNet-50", "resnet50", "frozen", (1, 8)),
+        ("ResNet-50", "resnet50", "variables", (1,)),
+        ("MobileNet v1", "mobilenet_v1", "frozen", (1, 8, 32)),
+        ("MobileNet v2", "mobilenet_v2", "frozen", (1, 8)),
+        ("Inception v3", "inception_v3", "frozen", (1, 8)),
+        ("EfficientNet-B0", "efficientnet_b0", "frozen", (1, 8)),
+        ("U-Net", "unet", "frozen", (1,)),
+        ("BERT-base", "bert_base", "frozen", (1, 8)),
+        ("BERT-base", "bert_base", "variables", (1,)),
+        ("BERT-large", "bert_large", "frozen", (1,)),
+        ("GPT-2 a token", "gpt2", "frozen", (1, 8)),
+        ("Transformer", "translator", "frozen", (1, 8)),
+        ("LSTM 256", "lstm_256", "frozen", (8, 32)),
+        ("LSTM 256", "lstm_256", "variables", (8,)),
+        ("LSTM 1024", "lstm_1024", "frozen", (8,)),
+        ("GRU 256", "gru_256", "frozen", (8,)),
+        ("GRU 1024", "gru_1024", "frozen", (8,)),
+        ("DLRM", "dlrm", "frozen", (1, 32)),
+        ("DLRM", "dlrm", "variables", (32,)),
+        ("wide and deep", "wide_and_deep", "frozen", (1, 32)),
+        ("WaveNet", "wavenet", "frozen", (1,)),
+    ]
+    for batch in batches
 ]
 NATIVE = 0.99
 """The share from which on a step counts as native."""

@@ -1,4 +1,4 @@
-"""Classifiers of images: ResNet-50, MobileNet v1.
+"""Layers of convolutional networks, and of them ResNet-50 and MobileNet v1 and v2.
 
 Batch normalisation is inference's: `FusedBatchNormV3` with constant statistics.
 """
@@ -23,18 +23,23 @@ def images(parameters: Parameters, batch: int, size: int) -> tuple[Any, dict[Any
 
 
 def convolution(
-    parameters: Parameters, x: Any, filters: int, size: int, stride: int = 1, fixed_padding: bool = False
+    parameters: Parameters,
+    x: Any,
+    filters: int,
+    size: int | tuple[int, int],
+    stride: int = 1,
+    fixed_padding: bool = False,
+    padding: str = "SAME",
 ) -> Any:
     """A convolution without bias; with fixed padding, strided ones pad by `size`, whatever the input's size is."""
     tf = parameters.tf
     channels = int(x.shape[-1])
-    weight = parameters.normal(
-        "weights", [size, size, channels, filters], np.sqrt(2 / (size * size * channels))
-    )
-    padding = "SAME"
-    if fixed_padding and stride > 1 and size > 1:
-        before = (size - 1) // 2
-        x = tf.pad(x, [[0, 0], [before, size - 1 - before], [before, size - 1 - before], [0, 0]])
+    height, width = (size, size) if isinstance(size, int) else size
+    deviation = np.sqrt(2 / (height * width * channels))
+    weight = parameters.normal("weights", [height, width, channels, filters], deviation)
+    if fixed_padding and stride > 1 and height > 1:
+        before = (height - 1) // 2
+        x = tf.pad(x, [[0, 0], [before, height - 1 - before], [before, height - 1 - before], [0, 0]])
         padding = "VALID"
     return tf.nn.conv2d(x, weight, strides=[1, stride, stride, 1], padding=padding)
 
@@ -127,3 +132,42 @@ def mobilenet_v1(parameters: Parameters, batch: int) -> Network:
         y = tf.nn.bias_add(y, parameters.normal("biases", [CLASSES], 0.1))
         logits = tf.squeeze(y, [1, 2], name="SpatialSqueeze")
     return Network([tf.nn.softmax(logits, name="Predictions")], feeds)
+
+
+INVERTED_BLOCKS: Sequence[tuple[int, int, int, int]] = [
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+]  # fmt: skip
+"""Factor of expansion, filters, repetitions, and stride of the first of them."""
+
+
+def mobilenet_v2(parameters: Parameters, batch: int) -> Network:
+    """MobileNet v2, width 1, of 224x224 pixels."""
+    tf = parameters.tf
+    x, feeds = images(parameters, batch, 224)
+    with tf.name_scope("Conv"):
+        y = tf.nn.relu6(normalized(parameters, convolution(parameters, x, 32, 3, 2)))
+    number = 0
+    for factor, filters, repetitions, first_stride in INVERTED_BLOCKS:
+        for repetition in range(repetitions):
+            with tf.name_scope(f"expanded_conv_{number}"):
+                y = _inverted(parameters, y, factor, filters, first_stride if repetition == 0 else 1)
+            number += 1
+    with tf.name_scope("Conv_1"):
+        y = tf.nn.relu6(normalized(parameters, convolution(parameters, y, 1280, 1)))
+    y = tf.reduce_mean(y, [1, 2])
+    with tf.name_scope("Logits"):
+        logits = dense(parameters, y, CLASSES)
+    return Network([tf.nn.softmax(logits, name="Predictions")], feeds)
+
+
+def _inverted(parameters: Parameters, x: Any, factor: int, filters: int, stride: int) -> Any:
+    tf = parameters.tf
+    y, channels = x, int(x.shape[-1])
+    if factor > 1:
+        with tf.name_scope("expand"):
+            y = tf.nn.relu6(normalized(parameters, convolution(parameters, y, factor * channels, 1)))
+    with tf.name_scope("depthwise"):
+        y = tf.nn.relu6(normalized(parameters, depthwise(parameters, y, 3, stride)))
+    with tf.name_scope("project"):
+        y = normalized(parameters, convolution(parameters, y, filters, 1), gain=0.7)
+    return x + y if stride == 1 and channels == filters else y

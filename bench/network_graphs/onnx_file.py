@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.network_graphs.files import GRAPH, ONNX, STEP
-from bench.network_graphs.onnx_recurrent import lstm
+from bench.network_graphs.onnx_recurrent import gru, lstm
 from bench.network_graphs.onnx_translation import translated
 
-PORTS: dict[str, Callable[..., Any]] = {"lstm_256": lstm}
+PORTS: dict[str, Callable[..., Any]] = {
+    "lstm_256": lstm,
+    "lstm_1024": lstm,
+    "gru_256": gru,
+    "gru_1024": gru,
+}
 """Of networks with loops, which are not translated node by node."""
 
 

@@ -38,12 +38,15 @@ class Translation:
         values: by TensorFlow's name, of the tensors that are computed.
         constants: by TensorFlow's name, of those that are known.
         initializers: the constants that nodes of ONNX use, by their name there.
+        dilations: by TensorFlow's name, of tensors that TensorFlow has cut into a batch for a dilated convolution, and that
+            stay whole here.
     """
 
     nodes: list[Any] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     initializers: dict[str, Array] = field(default_factory=dict)
+    dilations: dict[str, int] = field(default_factory=dict)
     _transposed: dict[tuple[str, bool], str] = field(default_factory=dict)
 
     def add(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> list[str]:
@@ -116,12 +119,19 @@ def translated(tf: Any, graph: Any, outputs: Sequence[Any]) -> Any:
                 translation.constants if source in translation.constants else translation.values
             )
             held[target] = held[source]
+        elif operation.type == "ExpandDims" and operation.inputs[0].name in translation.constants:
+            value, axis = (translation.constants[tensor.name] for tensor in operation.inputs)
+            translation.constants[operation.outputs[0].name] = np.expand_dims(value, int(axis))
         else:
-            translation.values[operation.outputs[0].name] = RULES[operation.type](translation, operation)
+            found = RULES[operation.type](translation, operation)
+            values = found if isinstance(found, list) else [found]
+            # Where an operation has more outputs, as batch normalisation, the others are not used.
+            names = [tensor.name for tensor in operation.outputs][: len(values)]
+            translation.values.update(zip(names, values, strict=True))
     return translation.model(inputs, outputs)
 
 
-Rule = Callable[[Translation, Any], Value]
+Rule = Callable[[Translation, Any], Value | list[Value]]
 
 
 def _unary(name: str, **attributes: Any) -> Rule:
@@ -200,7 +210,27 @@ def _convolution(t: Translation, operation: Any) -> Value:
         filters = filters.reshape(*filters.shape[:2], 1, -1)
     operands = [t.name(x, channels_first=True), t.constant(filters.transpose(3, 2, 0, 1))]
     dilations = operation.get_attr("dilations")[1:3]
+    if x.name in t.dilations:
+        dilations = [1, t.dilations[x.name]]
     return Value(t.add("Conv", operands, group=group, dilations=dilations, **_window(operation))[0], True)
+
+
+def _transposed_convolution(t: Translation, operation: Any) -> Value:
+    """Only without padding: strides are the size of the filters."""
+    _, weights, x = operation.inputs
+    operands = [t.name(x, channels_first=True), t.constant(t.known(weights).transpose(3, 2, 0, 1))]
+    return Value(t.add("ConvTranspose", operands, strides=operation.get_attr("strides")[1:3])[0], True)
+
+
+def _cut_for_dilation(t: Translation, operation: Any) -> Value:
+    """What TensorFlow writes around a dilated convolution of one dimension: the convolution is dilated here."""
+    x, block, _ = operation.inputs
+    t.dilations[operation.outputs[0].name] = int(t.known(block)[0])
+    return t.values[x.name]
+
+
+def _joined_after_dilation(t: Translation, operation: Any) -> Value:
+    return t.values[operation.inputs[0].name]
 
 
 def _pool(name: str) -> Rule:
@@ -298,6 +328,20 @@ def _concat(t: Translation, operation: Any) -> Value:
     return Value(t.add("Concat", names, axis=TO_FIRST.index(along) if first else along)[0], first)
 
 
+def _split(t: Translation, operation: Any) -> list[Value]:
+    axis, x = operation.inputs
+    along = int(t.known(axis)) % x.shape.rank
+    return [Value(name) for name in t.add("Split", [t.name(x)], len(operation.outputs), axis=along)]
+
+
+def _unpack(t: Translation, operation: Any) -> list[Value]:
+    axis = operation.get_attr("axis") % operation.inputs[0].shape.rank
+    count = len(operation.outputs)
+    parts = t.add("Split", [t.name(operation.inputs[0])], count, axis=axis)
+    axes = t.constant([axis], np.int64)
+    return [Value(t.add("Squeeze", [part, axes])[0]) for part in parts]
+
+
 def _gather(t: Translation, operation: Any) -> Value:
     table, rows, axis = operation.inputs
     return Value(t.add("Gather", [t.name(table), t.name(rows)], axis=int(t.known(axis)))[0])
@@ -343,6 +387,8 @@ def _squeeze(t: Translation, operation: Any) -> Value:
 
 def _expand_dims(t: Translation, operation: Any) -> Value:
     x, axis = operation.inputs
+    if x.name in t.dilations:
+        t.dilations[operation.outputs[0].name] = t.dilations[x.name]
     return Value(t.add("Unsqueeze", [t.name(x), _integers(t, axis)])[0])
 
 
@@ -371,12 +417,18 @@ RULES: dict[str, Rule] = {
     "SquaredDifference": _squared_difference,
     "BiasAdd": _binary("Add"),
     "Conv2D": _convolution,
+    "Conv2DBackpropInput": _transposed_convolution,
+    "SpaceToBatchND": _cut_for_dilation,
+    "BatchToSpaceND": _joined_after_dilation,
     "DepthwiseConv2dNative": _convolution,
     "FusedBatchNormV3": _batch_norm,
     "MaxPool": _pool("MaxPool"),
     "AvgPool": _pool("AveragePool"),
     "Mean": _reduction("ReduceMean"),
     "Sum": _reduction("ReduceSum"),
+    "Max": _reduction("ReduceMax"),
+    "Split": _split,
+    "Unpack": _unpack,
     "Pad": _pad,
     "MatMul": _product,
     "BatchMatMulV2": _product,
@@ -393,4 +445,4 @@ RULES: dict[str, Rule] = {
     "ExpandDims": _expand_dims,
     "Cast": _cast,
 }
-"""How an operation is translated; the first output is what counts."""
+"""How an operation is translated: its outputs, or the first of them."""

@@ -6,6 +6,7 @@ Weights come as an iterator, in the order in which the TensorFlow network makes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -159,6 +160,8 @@ TORCH_NETWORKS: dict[str, Callable[[Weights], Layer]] = {
     "resnet50": resnet50,
     "mobilenet_v1": mobilenet_v1,
     "bert_base": bert,
+    "bert_large": partial(bert, size=transformers.BERT_LARGE),
     "lstm_256": lstm,
+    "lstm_1024": lstm,
 }
 """Each makes a function of the feeds, in the order of their placeholders."""

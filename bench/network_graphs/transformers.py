@@ -28,6 +28,7 @@ class Size:
 
 
 BERT_BASE = Size(12, 768, 12, 30522, 512)
+BERT_LARGE = Size(24, 1024, 16, 30522, 512)
 
 
 def dense(parameters: Parameters, x: Any, units: int, gain: float = 1.0) -> Any:
