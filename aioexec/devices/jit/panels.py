@@ -26,14 +26,8 @@ _VECTOR_BYTES = {"x86-64-v4": 64, "x86-64-v3": 32}
 
 @functools.cache
 def vector_bytes() -> int:
-    """The bytes of a vector of this processor; 0 if products are left to BLAS, which takes no panels.
-
-    0 also for a processor with vectors of 512 bits that is of no class for them: kernels of its class have shorter ones, and
-    kernels compiled here have them.
-    """
-    features = host().features
-    size = _VECTOR_BYTES.get(processor_class(platform.machine().lower(), features) or "", 0)
-    return 0 if size == 32 and "+avx512f" in features.split(",") else size
+    """The bytes of a vector of this processor; 0 if products are left to BLAS, which takes no panels."""
+    return _VECTOR_BYTES.get(processor_class(platform.machine().lower(), host().features) or "", 0)
 
 
 def packed_shape(panels: Panels, itemsize: int) -> tuple[int, int, int]:

@@ -67,6 +67,8 @@ def host() -> Target:
 V3 = "sse3 ssse3 sse4.1 sse4.2 popcnt cx16 sahf avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave crc32"
 V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"
 NEON = "fp-armv8 neon"
+WIDEST = "avx512f"
+"""The feature without which vectors have at most 256 bits."""
 
 PROCESSOR_CLASSES: Mapping[str, Mapping[str, str]] = {
     "x86_64": {"x86-64-v4": V4, "x86-64-v3": V3},
@@ -83,13 +85,16 @@ GENERIC_NAMES = {"aarch64": "generic"}
 def processor_class(machine: str, features: str) -> str | None:
     """The most capable class that a processor belongs to; None if it belongs to none.
 
+    A processor with vectors of 512 bits that lacks other features of their class belongs to none: constants are packed for
+    the width of its vectors, and kernels of another class would read them as if they had other columns.
+
     Args:
         machine: the name that `platform.machine` gives it.
         features: LLVM's feature string.
     """
     enabled = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     for name, required in PROCESSOR_CLASSES.get(machine, {}).items():
-        if enabled.issuperset(required.split()):
+        if enabled.issuperset(required.split()) and (WIDEST in required) == (WIDEST in enabled):
             return name
     return None
 
