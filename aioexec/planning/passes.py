@@ -16,6 +16,7 @@ from aioexec.planning.late_reads import read_late
 from aioexec.planning.recognition.attention import recognize_attention
 from aioexec.planning.recognition.input_products import move_input_products
 from aioexec.planning.recognition.layer_norm import recognize_layer_norm
+from aioexec.planning.recognition.softmax import recognize_softmax
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
 from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
@@ -123,9 +124,10 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 5, drop_unused, optimises),
-    RegisteredPass(Grouping.POST_PARTITIONING, 0, recognize_attention, remaps),
-    RegisteredPass(Grouping.POST_PARTITIONING, 1, recognize_layer_norm, remaps),
-    RegisteredPass(Grouping.POST_PARTITIONING, 2, move_input_products, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 0, recognize_softmax, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 1, recognize_attention, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 2, recognize_layer_norm, remaps),
+    RegisteredPass(Grouping.POST_PARTITIONING, 3, move_input_products, remaps),
 )
 
 

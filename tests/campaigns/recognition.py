@@ -78,15 +78,16 @@ def attention(drawn: Drawn) -> None:
             tensor, value = drawn.keep(ax.transpose(tensor, [0, 2, 1, 3])), value.transpose(0, 2, 1, 3)
         operands.append((tensor, value))
     (query, q), (key, k), (value, v) = operands
+    factor = np.float32(drawn.random.choice([0.5, 0.3, 2.0]))
+    form = drawn.random.choice(["product", "quotient", "queries", "none"])
+    query = drawn.keep(query * factor) if form == "queries" else query
     if drawn.chance(0.3):
         scores = ax.matmul(query, drawn.keep(ax.transpose(key, [0, 1, 3, 2])))
     else:
         scores = ax.matmul(query, key, transpose_b=True)
-    factor = np.float32(drawn.random.choice([0.5, 0.3, 2.0]))
-    form = drawn.random.choice(["product", "quotient", "none"])
-    if form != "none":
+    if form in ("product", "quotient"):
         scores = drawn.keep(scores) * factor if form == "product" else drawn.keep(scores) / factor
-    scale = {"product": float(factor), "quotient": 1 / float(factor), "none": 1.0}[form]
+    scale = {"quotient": 1 / float(factor), "none": 1.0}.get(form, float(factor))
     added: Any = 0.0
     if drawn.chance(0.7):
         dims = [1 if drawn.chance() else size for size in (batch, heads, rows, columns)]
@@ -95,7 +96,7 @@ def attention(drawn: Drawn) -> None:
         is_added = drawn.chance()
         scores = scores + mask if is_added else scores - mask
         added = added.astype(np.float64) * (1 if is_added else -1)
-    weights = ax.nn.softmax(drawn.keep(scores))
+    weights = softmax(drawn, drawn.keep(scores))
     result = ax.matmul(drawn.keep(weights), value)
     drawn.value = attention_values(q, k, v, added, scale=scale)
     if drawn.chance(0.7):
@@ -104,6 +105,13 @@ def attention(drawn: Drawn) -> None:
             drawn.value.transpose(0, 2, 1, 3),
         )
     drawn.result = result
+
+
+def softmax(drawn: Drawn, scores: Any) -> Any:
+    if drawn.chance(0.7):
+        return ax.nn.softmax(scores)
+    powers = drawn.keep(ax.exp(scores - drawn.keep(ax.reduce_max(scores, -1, keepdims=True))))
+    return powers / ax.reduce_sum(powers, drawn.random.choice([-1, 3]), keepdims=True)
 
 
 def layer_norm(drawn: Drawn) -> None:

@@ -26,9 +26,10 @@ def test_each_pass_is_told_to_a_log_that_listens(caplog: pytest.LogCaptureFixtur
         "post_rewrite_for_exec/2/drop_identities",
         "post_rewrite_for_exec/3/fold_channel_scales",
         "post_rewrite_for_exec/5/drop_unused",
-        "post_partitioning/0/recognize_attention",
-        "post_partitioning/1/recognize_layer_norm",
-        "post_partitioning/2/move_input_products",
+        "post_partitioning/0/recognize_softmax",
+        "post_partitioning/1/recognize_attention",
+        "post_partitioning/2/recognize_layer_norm",
+        "post_partitioning/3/move_input_products",
     ]
     assert "three = Folded()" in logged[1]
 

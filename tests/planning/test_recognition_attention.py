@@ -13,6 +13,7 @@ from aioexec.planning.passes import BUILT_IN, DefaultOptions
 from aioexec.planning.recognition.attention import recognize_attention
 from aioexec.planning.recognition.input_products import move_input_products
 from aioexec.planning.recognition.layer_norm import recognize_layer_norm
+from aioexec.planning.recognition.softmax import recognize_softmax
 from tests.planning.planned import by_name
 from tests.planning.recognized import attention_values, count, drawn, heads, planned, run
 from tests.tiers import feed, graph, op
@@ -57,7 +58,21 @@ def with_turned_keys(tensors: list[Any]) -> Any:
     return ax.transpose(ax.matmul(ax.nn.softmax(MASK + scores), heads(value, H)), [0, 2, 1, 3])
 
 
-@pytest.mark.parametrize("build", [bert, divided, with_turned_keys])
+def with_scaled_queries(tensors: list[Any]) -> Any:
+    query, key, value = (heads(each, H) for each in tensors)
+    scores = ax.matmul(query * np.float32(SCALE), key, transpose_b=True)
+    return ax.transpose(ax.matmul(ax.nn.softmax(scores + MASK), value), [0, 2, 1, 3])
+
+
+def with_exponentials(tensors: list[Any]) -> Any:
+    query, key, value = (heads(each, H) for each in tensors)
+    scores = ax.matmul(query, key, transpose_b=True) * np.float32(SCALE) + MASK
+    powers = ax.exp(scores - ax.reduce_max(scores, axis=-1, keepdims=True))
+    weights = powers / ax.reduce_sum(powers, axis=3, keepdims=True)
+    return ax.transpose(ax.matmul(weights, value), [0, 2, 1, 3])
+
+
+@pytest.mark.parametrize("build", [bert, divided, with_turned_keys, with_scaled_queries, with_exponentials])
 @pytest.mark.parametrize("jit", ["off", "eager"])
 async def test_attention_is_one_node_without_transpositions(build, jit):
     with graph():
@@ -105,7 +120,7 @@ async def test_the_bits_do_not_depend_on_the_tier_being_asked_twice_and_differ_l
 def test_recognition_is_off_with_the_passes_that_change_rounding():
     passes = {each.run: each.condition for each in BUILT_IN}
 
-    for each in (recognize_attention, recognize_layer_norm, move_input_products):
+    for each in (recognize_softmax, recognize_attention, recognize_layer_norm, move_input_products):
         assert passes[each](DefaultOptions())
         assert not passes[each](DefaultOptions(remapping=False))
 

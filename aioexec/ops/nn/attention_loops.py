@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, exp, gemm, offset
+from aioexec.ops.linalg.product_loops import vector_times_matrix
 from aioexec.ops.nn.softmax_loops import largest_of
 from aioexec.ops.reduction.loops import BLOCK
 
@@ -62,20 +63,26 @@ def attend(
                 queries = offset(query, image * query_image + head * query_head + start * query_row)
                 target = offset(output, image * output_image + head * output_head + start * output_row)
                 turned = key_is_turned != 0
-                gemm(
-                    False, not turned, count, columns, depth, 1.0, queries, query_row, keys, key_row, 0.0,
-                    scores, columns,
-                )  # fmt: skip
+                if rows == 1:
+                    vector_times_matrix(queries, 1, keys, not turned, key_row, scores, columns, depth)
+                else:
+                    gemm(
+                        False, not turned, count, columns, depth, 1.0, queries, query_row, keys, key_row, 0.0,
+                        scores, columns,
+                    )  # fmt: skip
                 begin = image * mask_image + head * mask_head + start * mask_row
                 for row in range(count):
                     line = offset(scores, row * columns)
                     masks = offset(mask, begin + row * mask_row)
                     scale_and_mask(line, masks, masking, mask_column, columns, factor)
                     spare[row] = exponentials(line, offset(spare, block), columns)
-                gemm(
-                    False, False, count, width, columns, 1.0, scores, columns, values, value_row, 0.0,
-                    target, output_row,
-                )  # fmt: skip
+                if rows == 1:
+                    vector_times_matrix(scores, 1, values, False, value_row, target, width, columns)
+                else:
+                    gemm(
+                        False, False, count, width, columns, 1.0, scores, columns, values, value_row, 0.0,
+                        target, output_row,
+                    )  # fmt: skip
                 divide_rows(target, spare, count, width, output_row)
     return 0
 

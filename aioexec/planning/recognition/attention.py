@@ -1,7 +1,8 @@
 """Recognises attention: softmax(scale * Q Kᵀ + mask) V for the heads of a layer, with the permutations of axes around it.
 
-The scale may be a factor, a divisor (whose reciprocal the kernel multiplies by) or absent; the mask may be added, subtracted or
-absent. Permutations before and after the products become strides of the kernel, so nothing is transposed in memory.
+The scale may be a factor of the scores or the queries, a divisor (whose reciprocal the kernel multiplies by) or absent; the
+mask may be added, subtracted or absent. Permutations before and after the products become strides of the kernel, so nothing is
+transposed in memory.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ _RANKS = (3, 4)
 _FLOATS = ("float32", "float64")
 
 _QUERY, _KEY, _VALUE, _MASK = Value(), Value(), Value(), Value()
-_FACTOR, _DIVISOR = Scalar(), Scalar()
-_SCORES = call(_PRODUCTS, _QUERY, _KEY, condition=lambda node: not node.op.attrs["adj_x"])
+_FACTOR, _DIVISOR, _QUERY_FACTOR = Scalar(), Scalar(), Scalar()
+_SCORES = call(
+    _PRODUCTS,
+    one_of(call("Mul", _QUERY, _QUERY_FACTOR), _QUERY),
+    _KEY,
+    condition=lambda node: not node.op.attrs["adj_x"],
+)
 _SCALED = one_of(call("Mul", _SCORES, _FACTOR), call("RealDiv", _SCORES, _DIVISOR), _SCORES)
 _SUBTRACTED = call("Sub", _SCALED, _MASK)
 _LOGITS = one_of(call(ADD, _SCALED, _MASK), _SUBTRACTED, _SCALED)
@@ -87,9 +93,10 @@ def _replace(rewriting: Rewriting, found: Match) -> None:
 
 
 def _scale(found: Match) -> float:
+    factor = found.scalar(_QUERY_FACTOR) if _QUERY_FACTOR in found else 1.0
     if _FACTOR in found:
-        return found.scalar(_FACTOR)
-    return 1.0 / found.scalar(_DIVISOR) if _DIVISOR in found else 1.0
+        return factor * found.scalar(_FACTOR)
+    return factor / found.scalar(_DIVISOR) if _DIVISOR in found else factor
 
 
 def _has_equal_batches(found: Match) -> bool:

@@ -14,26 +14,18 @@ from aioexec.planning.recognition.patterns import (
     Scalar,
     Value,
     call,
-    constant_of,
     match,
     one_of,
 )
+from aioexec.planning.recognition.reductions import reduces_rows
 from aioexec.planning.recognition.rewriting import Rewriting, dims_of, is_exact
-from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
+from aioexec.planning.subgraph import Bind, Edge, Subgraph
 
 _FLOATS = ("float32", "float64")
 
 
-def _averages_rows(node: Node) -> bool:
-    """Whether a mean is taken over the last dimension, which is kept with one element."""
-    axes, dims = constant_of(node.inputs[1]), dims_of(node.inputs[0])
-    if axes is None or axes.size != 1 or not node.op.attrs["keep_dims"]:
-        return False
-    return int(axes.reshape(())) in ((-1,) if dims is None else (-1, len(dims) - 1))
-
-
 def _mean(of: Pattern) -> Pattern:
-    return call("Mean", of, Value(), condition=_averages_rows)
+    return call("Mean", of, Value(), condition=reduces_rows)
 
 
 _X, _SCALE, _SHIFT, _EPSILON = Value(), Value(), Value(), Scalar()

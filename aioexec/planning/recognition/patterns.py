@@ -31,7 +31,7 @@ class Value(Pattern):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar(Pattern):
-    """A constant with one element."""
+    """A constant number of floating point."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,7 @@ def _is_leaf(pattern: Pattern, edge: Edge) -> bool:
     if isinstance(pattern, Value):
         return not node.output_dtype(index).is_ref
     content = constant_of(edge)
-    return content is not None and content.size == 1 and content.dtype.kind == "f"
+    return content is not None and content.ndim == 0 and content.dtype.kind == "f"
 
 
 def _calls(pattern: Call, edge: Edge, bound: Bound) -> Iterator[Bound]:

@@ -68,6 +68,14 @@ def cases() -> Iterator[Case]:
     yield attention_case(numbers(4, 5, 3), numbers(4, 6, 3), numbers(4, 6, 2), numbers(4, 1, 6), orders=ranks)
     long = numbers(1, 60, 2, 8), numbers(1, 1500, 2, 8), numbers(1, 1500, 2, 8)
     yield attention_case(*long, numbers(1, 1, 1, 1500) * 9, orders=by_position, scale=3.0)
+    one_row = numbers(2, 1, 3, 4), numbers(2, 7, 3, 4) - 0.5, numbers(2, 7, 3, 6)
+    yield attention_case(*one_row, numbers(2, 1, 1, 7), orders=by_position)
+    yield attention_case(
+        numbers(2, 3, 1, 4),
+        numbers(2, 3, 4, 9),
+        numbers(2, 3, 9, 600),
+        orders=[HEADS_FIRST, [0, 1, 3, 2], HEADS_FIRST, HEADS_FIRST],
+    )
     many = numbers(9, 2, 2, 8), numbers(9, 3, 2, 8), numbers(9, 3, 2, 8)
     yield attention_case(*many, orders=by_position)
     yield attention_case(numbers(0, 5, 3, 4), numbers(0, 7, 3, 4), numbers(0, 7, 3, 6), orders=by_position)
