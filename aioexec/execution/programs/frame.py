@@ -69,6 +69,8 @@ class Frame:
         self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
         for constant, slot in variant.packed.items():
             self.words[HEADER + slot] = address_of(constant.array())
+        for slot, array in variant.large.items():
+            self.words[HEADER + slot] = address_of(array)
 
 
 class FramePool:

@@ -160,6 +160,8 @@ class RunMemory:
             memory = self.frame.arena
         elif place.slot == variant.constants_slot:
             memory = variant.constants
+        elif place.slot in variant.large:
+            memory = variant.large[place.slot]
         else:
             memory = self.kept[place.slot]
         if place.offset == 0 and memory.dtype == spec.dtype and memory.shape == spec.shape:

@@ -1,7 +1,8 @@
 """A variant: an item laid out for concrete shapes, as rows for the walker.
 
 Immutable and shared by all runs. Slots of its frames come in this order: inputs, present contents of variables, new contents of
-variables, outputs (all bound when a run starts), then the arena, the constants, packed constants, and the outputs of breaks.
+variables, outputs (all bound when a run starts), then the arena, the constants, packed ones, large ones, and the outputs of
+breaks.
 """
 
 from __future__ import annotations
@@ -193,8 +194,9 @@ class Variant:
         instructions: what `position` of a row refers to: the item's, structures before their contents.
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
-        constants_slot, constants: bytes of all constants the rows read, except packed ones.
+        constants_slot, constants: bytes of all constants the rows read, except packed and large ones.
         packed: the slot of each packed constant.
+        large: the large constants, by slot: the arrays of the plan.
         lane_slot: the memory of the lane in which a task runs; -1: there are no parallel regions.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
@@ -216,6 +218,7 @@ class Variant:
     constants_slot: int
     constants: Array
     packed: Mapping[PackedConstant, int]
+    large: Mapping[int, Array]
     lane_slot: int
     cost: int
     native: int

@@ -53,7 +53,7 @@ from aioexec.resources.variable import Variable
 logger = logging.getLogger(__name__)
 
 _LARGE = 1 << 20
-"""Bytes of variables from which on a program that would only copy them is refused."""
+"""Bytes from which on a program does not copy constants, and a program that would only copy variables is refused."""
 
 
 def lay_out_item(
@@ -116,6 +116,7 @@ class _Freezer:
         self.objects: list[tuple[int, int]] = []
         self.given: list[tuple[int, Variable | Array]] = []
         self.packed: dict[PackedConstant, int] = {}
+        self.large: dict[int, Array] = {}
         self.arena_slot = 0
 
     def variant(self) -> Variant:
@@ -150,6 +151,7 @@ class _Freezer:
             self.arena_slot + 1,
             constants,
             self.packed,
+            self.large,
             -1 if parallel is None else slots,
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
@@ -201,20 +203,27 @@ class _Freezer:
             if id(buffer) in used:
                 buffer.slot = self.packed[constant] = slot
                 slot += 1
+        for buffer, content in layout.constants:
+            if content.nbytes >= _LARGE and content.flags.c_contiguous and content.flags.aligned:
+                buffer.slot, self.large[slot] = slot, content
+                slot += 1
         for buffer in (*layout.break_buffers, *layout.versions.rebound):
             buffer.slot, slot = slot, slot + 1
         return slot
 
     def _pool(self, slot: int) -> Array:
-        """All constants in one array of bytes, each aligned."""
+        """All constants but large ones in one array of bytes, each aligned."""
         offset = 0
-        for buffer, content in self.layout.constants:
+        copied = [
+            (buffer, content) for buffer, content in self.layout.constants if buffer.slot not in self.large
+        ]
+        for buffer, content in copied:
             buffer.slot, buffer.offset = slot, offset
             offset += -(-content.nbytes // ALIGNMENT) * ALIGNMENT
         pool = np.zeros(offset + ALIGNMENT, np.uint8)
         start = -pool.__array_interface__["data"][0] % ALIGNMENT
         pool = pool[start : start + max(offset, 1)]
-        for buffer, content in self.layout.constants:
+        for buffer, content in copied:
             flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
             pool[buffer.offset : buffer.offset + content.nbytes] = flat
         return pool
