@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -273,9 +274,12 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
     right, flip_y = layout.operand(1, equation.inputs[1], b + k + n, b + n + k)
     result = Operand("output", 0) if equation.output == b + m + n else layout.space(output.nbytes)
     count, rows, inner, columns = (layout.count(labels) for labels in (b, m, k, n))
+    may_be_packed = inputs[1].may_be_packed and right == Operand("input", 1)
     specs = [
         Spec(output.dtype, (count, inner, rows) if flip_x else (count, rows, inner)),
-        Spec(output.dtype, (count, columns, inner) if flip_y else (count, inner, columns)),
+        Spec(
+            output.dtype, (count, columns, inner) if flip_y else (count, inner, columns), None, may_be_packed
+        ),
     ]
     made = bind_product(
         flip_x, flip_y, specs, [Spec(output.dtype, (count, rows, columns))], (left, right, result)
@@ -287,7 +291,7 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
         if result.kind == "scratch"
         else []
     )
-    return Launches((*layout.rows, *made.rows, *after), tuple(layout.scratch))
+    return replace(made, rows=(*layout.rows, *made.rows, *after), scratch=tuple(layout.scratch))
 
 
 class _Layout:

@@ -105,6 +105,34 @@ async def test_a_constant_and_a_fed_matrix_yield_the_same_bits(m):
 
 @needs_panels
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("equation", "left", "right", "is_packed"),
+    [
+        ("abc,cd->abd", (3, 5, 130), (130, 40), True),
+        ("abc,cde->abde", (3, 5, 130), (130, 4, 10), True),
+        ("abc,dc->abd", (3, 5, 130), (40, 130), True),
+        ("abc,cd->adb", (3, 5, 130), (130, 40), True),  # the result is turned
+        ("acb,cd->abd", (3, 130, 5), (130, 40), True),  # the left matrix is turned
+        ("abc,acd->abd", (3, 5, 130), (3, 130, 40), False),  # a batch of matrices
+        ("abc,dce->abde", (3, 5, 130), (4, 130, 10), False),  # the constant is turned
+    ],
+)
+async def test_einsum_takes_a_constant_in_panels_if_it_is_a_matrix_as_it_is(equation, left, right, is_packed):
+    random = np.random.default_rng(8)
+    x, w = (random.standard_normal(shape).astype(np.float32) for shape in (left, right))
+    with graph() as made:
+        fed = ax.placeholder("float32", left)
+        y = ax.einsum(equation, fed, constant(w))
+    async with session_with(1, made) as session:
+        found = await session.run(y, {fed: x})
+        (program,) = programs(session)
+        assert bool(program.variant.packed) == is_packed
+
+    np.testing.assert_allclose(found, np.einsum(equation, x, w), rtol=1e-4, atol=1e-4)
+
+
+@needs_panels
+@pytest.mark.slow
 async def test_small_matrices_integers_and_transposed_left_ones_are_not_packed():
     with graph() as made:
         x, whole = ax.placeholder("float32", (20, 4)), ax.placeholder("int32", (4, 90))
