@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES
+from aioexec.graph.kernels.epilogue import ADDS_BIAS, CLIPS, RECTIFIES
 from aioexec.ops.linalg import product_loops as linalg_loops
 from aioexec.ops.nn import loops as nn_loops, softmax_loops
 from aioexec.ops.reduction import arg_reduction_loops, cumulative, loops as reduction_loops
@@ -81,8 +81,8 @@ def test_matrix_products(
     right = np.ascontiguousarray(b.T) if flips[1] else b
 
     strides = (m if flips[0] else k), (k if flips[1] else n), n
-    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides, ends)
-    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), bias, *words)
+    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides, ends, 0)
+    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *[bias] * 7, *words)
 
     expected = a @ b + (bias if ends & ADDS_BIAS else 0)
     low, high = 0 if ends & RECTIFIES else -np.inf, 6 if ends & CLIPS else np.inf

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES, LoopKernel
+from aioexec.graph.kernels.epilogue import ADDS_BIAS, CALLS, CLIPS, RECTIFIES
+from aioexec.graph.kernels.kernel import LoopKernel
 from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, read, resource
@@ -37,8 +38,8 @@ def rows(variant: Variant) -> list[tuple[list[str], int]]:
             continue
         parts = row.parts or ((row.position, 0),)
         nodes = [variant.instructions[position].node.name for position, _ in parts]
-        convolves = isinstance(row.kernel, LoopKernel) and row.kernel.body.__name__ == "forward"
-        found.append((nodes, row.words[2] if convolves else 0))
+        convolves = isinstance(row.kernel, LoopKernel) and row.kernel.body.__name__.startswith("forward")
+        found.append((nodes, row.words[2] % (2 * CALLS) if convolves else 0))
     return found
 
 
@@ -74,7 +75,7 @@ def test_a_rectifier_with_an_upper_bound_is_done_too():
 
     assert rows(laid_out([y], feeds)) == [(["conv", "biased", "y"], ADDS_BIAS | RECTIFIES | CLIPS)]
     assert rows(laid_out([z], feeds)) == [(["other", "a", "z"], RECTIFIES | CLIPS)]
-    assert rows(laid_out([after], feeds)) == [(["third", "b"], RECTIFIES | CLIPS), (["c"], 0)]
+    assert rows(laid_out([after], feeds)) == [(["third", "b", "c"], RECTIFIES | CLIPS | CALLS)]
 
 
 def test_the_rest_of_a_chain_is_fused_as_ever():
@@ -84,8 +85,7 @@ def test_the_rest_of_a_chain_is_fused_as_ever():
         y = op("Add", op("Exp", op("Relu", biased, name="a"), name="b"), bias, name="c")
 
     assert rows(laid_out([y], feeds)) == [
-        (["conv", "biased", "a"], ADDS_BIAS | RECTIFIES),
-        (["b"], 0),
+        (["conv", "biased", "a", "b"], ADDS_BIAS | RECTIFIES | CALLS),
         (["c"], 0),
     ]
 
@@ -113,16 +113,28 @@ def test_two_readers_of_a_convolution_are_no_epilogues():
     assert rows(laid_out([z], feeds))[0] == (["conv"], 0)
 
 
-@pytest.mark.parametrize(
-    "shape", [(), (1,), (2, 6, 10, 5), (10, 1), (10, 5), (2, 1, 1, 5)], ids=lambda shape: str(len(shape))
-)
-def test_what_is_no_vector_for_each_window_is_no_bias(shape):
+@pytest.mark.parametrize("shape", [(10, 1), (10, 5), (2, 1, 1, 5)], ids=lambda shape: str(len(shape)))
+def test_what_varies_along_some_dimensions_is_added_separately(shape):
     with graph():
         x, filters, other = feed(IMAGES.shape), feed(FILTERS.shape), feed(shape)
-        y = op("Add", convolution(x, filters), other)
+        y = op("Add", convolution(x, filters), other, name="y")
         feeds = {x: IMAGES, filters: FILTERS, other: np.zeros(shape, np.float32)}
 
-    assert rows(laid_out([y], feeds))[0] == (["conv"], 0)
+    assert rows(laid_out([y], feeds)) == [(["conv"], 0), (["y"], 0)]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 6, 10, 5)], ids=lambda shape: str(len(shape)))
+def test_scalars_and_values_of_the_same_size_are_added_by_a_call(shape):
+    with graph():
+        x, filters, other = feed(IMAGES.shape), feed(FILTERS.shape), feed(shape)
+        y = op("Add", convolution(x, filters), other, name="y")
+        feeds = {x: IMAGES, filters: FILTERS, other: np.zeros(shape, np.float32)}
+
+    variant = laid_out([y], feeds)
+
+    assert rows(variant) == [(["conv", "y"], CALLS)]
+    (call,) = {row.calls for row in variant.rows if isinstance(row, ProgramRow) and row.calls is not None}
+    assert call.body == "out = x + y"
 
 
 def test_a_vector_for_other_rows_is_no_bias():
@@ -150,8 +162,8 @@ def test_a_rectifier_comes_behind_the_bias():
         y = op("Add", op("Relu", convolution(x, filters), name="a"), bias, name="b")
         z = op("Add", op("Add", convolution(x, filters, "other"), bias, name="c"), bias, name="d")
 
-    assert rows(laid_out([y], feeds)) == [(["conv", "a"], RECTIFIES), (["b"], 0)]
-    assert rows(laid_out([z], feeds)) == [(["other", "c"], ADDS_BIAS), (["d"], 0)]
+    assert rows(laid_out([y], feeds)) == [(["conv", "a", "b"], RECTIFIES | CALLS)]
+    assert rows(laid_out([z], feeds)) == [(["other", "c", "d"], ADDS_BIAS | CALLS)]
 
 
 def test_bits_read_as_another_type_are_no_rows_of_a_convolution():
@@ -211,5 +223,99 @@ def test_launches_of_one_convolution_share_what_is_done_at_the_end(monkeypatch):
 
     variant = laid_out([y], feeds)
 
-    assert rows(variant) == [(["conv", "biased", "y"], ADDS_BIAS | RECTIFIES)] * 2  # an image each
+    assert rows(variant) == [(["conv", "biased", "y"], ADDS_BIAS | RECTIFIES)] * 12  # a line each
     assert variant.arena_bytes == laid_out([convolution(x, filters)], feeds).arena_bytes
+
+
+# Calls of elementwise kernels
+
+
+def residual() -> tuple[Any, Any]:
+    """A feed of the size of the convolution, and its value."""
+    value = np.zeros((2, 6, 10, 5), np.float32)
+    return feed(value.shape), value
+
+
+def test_a_residual_is_added_after_the_bias_and_before_the_rectifier(monkeypatch):
+    monkeypatch.setattr("aioexec.planning.fusion.elementwise.LEAST_SAVED_NS", 0)
+    with graph():
+        feeds, (x, filters, bias) = sources()
+        other, value = residual()
+        biased = op("BiasAdd", convolution(x, filters), bias, name="biased")
+        y = op("Relu", op("AddV2", other, biased, name="sum"), name="y")
+
+    found = rows(laid_out([y], feeds | {other: value}))
+
+    assert found == [(["conv", "biased", "sum", "y"], ADDS_BIAS | CALLS)]
+
+
+def test_a_result_that_others_read_or_that_is_fetched_is_not_replaced():
+    with graph():
+        feeds, (x, filters, _) = sources()
+        made = convolution(x, filters)
+        y = op("Tanh", made, name="y")
+        z = op("MatMul", op("Reshape", made, constant([24, 25], "int32")), constant(np.zeros((25, 2))))
+
+    assert rows(laid_out([y, made], feeds))[0] == (["conv"], 0)
+    assert (["conv"], 0) in rows(laid_out([y, z], feeds))
+
+
+def test_a_residual_made_after_the_convolution_is_added_after_it():
+    with graph() as made:
+        feeds, (x, filters, _) = sources()
+        other, value = residual()
+        y = convolution(x, filters)
+        with made.control_dependencies([y.op]):
+            late = op("Exp", other, name="late")
+        z = op("AddV2", y, op("Softmax", late), name="z")
+
+    assert rows(laid_out([z], feeds | {other: value}))[0] == (["conv"], 0)
+
+
+def test_a_residual_written_after_the_convolution_is_added_after_it():
+    with graph() as made:
+        feeds, (x, filters, _) = sources()
+        other, value = residual()
+        variable = resource(value.shape)
+        y = convolution(x, filters)
+        with made.control_dependencies([y.op]):
+            write = op("AssignAddVariableOp", variable, other, dtype=dtypes.float32, name="write")
+        with made.control_dependencies([write]):
+            now = read(variable)
+        z = op("AddV2", y, now, name="z")
+
+    found = rows(laid_out([z], feeds | {other: value}))
+
+    assert found[0] == (["conv"], 0)
+    assert found[-1] == (["z"], 0)
+
+
+def test_the_memory_of_a_residual_is_not_reused_by_the_result():
+    with graph():
+        feeds, (x, filters, _) = sources()
+        other, value = residual()
+        shortcut = op("Softmax", other, name="shortcut")
+        y = op("Softmax", op("AddV2", shortcut, convolution(x, filters), name="sum"), name="y")
+
+    variant = laid_out([y], feeds | {other: value})
+
+    (call,) = (row for row in variant.rows if isinstance(row, ProgramRow) and row.calls is not None)
+    _, filters_place, result, _, first_other, *_ = call.operands
+    assert result != first_other
+    assert abs(result[1] - first_other[1]) >= value.nbytes
+    assert filters_place != result
+
+
+def test_more_operands_than_a_kernel_has_are_not_called(monkeypatch):
+    monkeypatch.setattr("aioexec.planning.fusion.elementwise.LEAST_SAVED_NS", 0)
+    with graph():
+        feeds, (x, filters, _) = sources()
+        scalars = [feed([]) for _ in range(7)]
+        y, z = convolution(x, filters), convolution(x, filters)
+        for k, scalar in enumerate(scalars):
+            y = op("AddV2", y, scalar)
+            z = op("AddV2", z, scalar) if k else z
+        feeds |= dict.fromkeys(scalars, np.float32(1))
+
+    assert [ends for _, ends in rows(laid_out([y], feeds))] == [0, 0]
+    assert [ends for _, ends in rows(laid_out([z], feeds))] == [CALLS]

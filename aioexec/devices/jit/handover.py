@@ -1,7 +1,7 @@
-"""What a product is for, done while it is in the nearest caches: an elementwise kernel is called for some rows at a time.
+"""Calls of elementwise kernels with parts of a product as an operand, while they are in the nearest caches.
 
-The product itself is never written to memory: some rows of it at a time are made in memory on the stack, which is the kernel's
-operand then. All other operands are scalars, or as large as the product.
+`hand_over` never writes the product to memory: some rows of it at a time are made in memory on the stack, which is the kernel's
+operand then. All other operands are scalars, or as large as the product. `call_elementwise` replaces a part that is in memory.
 
 Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of aioexec.
 """
@@ -20,6 +20,8 @@ ROWS = 42
 """Rows made at once: whole tiles, be they 6 or 14 high, and with a strip of the right matrix in the second-level cache."""
 MOST_OPERANDS = 16
 """More than any caller has."""
+ALONG_ROWS = 0xAAA
+"""The bits of an epilogue's word, from bit 12 on, that are set for an operand that is a vector along rows."""
 
 
 def make_hand_over(tiles: ModuleType, products: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
@@ -81,6 +83,41 @@ def make_hand_over(tiles: ModuleType, products: ModuleType, offset: Any, options
                 call_kernel(kernel, block, frame)
 
     return hand_over
+
+
+def make_call_elementwise(tiles: ModuleType, products: ModuleType, options: dict[str, Any]) -> Any:
+    """The function `call_elementwise` of the loop language; `products` is the module with the parts of `gemm`."""
+    lanes_of = products.make_lanes_of(tiles)
+    vector_bytes = tiles.registers().vector_bytes
+    words_of_frame, words_of_block = make_words(MOST_OPERANDS), make_words(4 * MOST_OPERANDS + 3)
+    words_of_begins = make_words(MOST_OPERANDS)
+
+    @numba.njit(**options)
+    def call_elementwise(
+        kernel: Any, y: Any, at: Any, others: Any, m: Any, n: Any, ldc: Any, ends: Any
+    ) -> None:
+        size = vector_bytes // lanes_of(y)
+        frame, begins, block = words_of_frame(), words_of_begins(), words_of_block()
+        note_addresses(others, begins)
+        used, place, kinds = ends >> 4 & 15, ends >> 8 & 15, ends >> 12
+        if ldc == n and kinds & ALONG_ROWS == 0:
+            m, n, ldc = 1, m * n, m * n
+        dims = 2 * used + 3
+        block[dims - 1], block[dims], block[dims + 1] = 2, m, n
+        other = 0
+        for q in range(used + 1):
+            kind, address = 1, address_of(y) + at * size
+            if q != place and q < used:
+                kind = kinds >> 2 * other & 3
+                address = begins[other] + at * size * (kind == 1)
+                other += 1
+            frame[q] = address
+            block[2 * q], block[2 * q + 1] = q, 0
+            strides = dims + 2 + 2 * q
+            block[strides], block[strides + 1] = ldc * size * (kind == 1), size * (kind != 0)
+        call_kernel(kernel, block, frame)
+
+    return call_elementwise
 
 
 def make_words(count: int) -> Any:

@@ -177,12 +177,13 @@ def products() -> dict[str, Any]:
     in_tiles = load_beside("gemm")
     own = in_tiles.make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
     large = own if vector_bytes >= WIDEST_VECTOR else gemm
-    hand_over = load_beside("handover").make_hand_over(tiles, in_tiles, offset, OPTIONS)
+    calls = load_beside("handover")
     return {
         "tiled_product": tiles.tiled_product,
         "gemm": own,
         "large_gemm": large,
-        "hand_over": hand_over,
+        "hand_over": calls.make_hand_over(tiles, in_tiles, offset, OPTIONS),
+        "call_elementwise": calls.make_call_elementwise(tiles, in_tiles, OPTIONS),
         "panel_columns": in_tiles.make_panel_columns(tiles),
         "panel_terms": in_tiles.make_panel_terms(tiles),
     }

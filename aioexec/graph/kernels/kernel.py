@@ -25,6 +25,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, OpError
+from aioexec.graph.kernels.epilogue import Epilogue
 from aioexec.graph.kernels.panels import Panels
 
 if TYPE_CHECKING:
@@ -323,31 +324,6 @@ class Units:
         return tuple(changed)
 
 
-ADDS_BIAS = 1
-RECTIFIES = 2
-CLIPS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Epilogue:
-    """Operations that a loop kernel can apply to each part of its output while that is in cache.
-
-    Attributes:
-        word: the argument that selects them: 0 for none, or a sum of ADDS_BIAS (add a vector to each row), RECTIFIES (replace
-            negative elements by 0, after that) and CLIPS (with RECTIFIES: replace those above 6 by 6). NaN is kept.
-        output: the operand they are applied to; all launches of an operation together cover it.
-        bias: the vector operand; not read without ADDS_BIAS.
-        width: elements of a row.
-        clips: whether the kernel supports CLIPS.
-    """
-
-    word: int
-    output: int
-    bias: int
-    width: int
-    clips: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Handover:
     """The passing of the output of a product, block by block, to an elementwise kernel that consumes it.
@@ -371,7 +347,7 @@ class Handover:
 class Launch:
     """One row of a native program: a kernel, its operands, and the rest of its block.
 
-    `calls` is a kernel that this one calls: its address is the last of the integer arguments.
+    `calls` is a kernel that this one calls: its address is the last of the integer arguments, which `words` then lack.
     """
 
     kernel: Kernel

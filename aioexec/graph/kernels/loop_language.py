@@ -63,6 +63,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "call_elementwise",
     "ceil",
     "copysign",
     "cos",
@@ -232,6 +233,25 @@ def hand_over(
         kernel: its address.
         operands: its operands, `used` of them valid; the one at `place` is the product and is not read from memory.
         moving: a bit for each operand: 1 if it is as large as the product, and contiguous; 0 if it is a scalar.
+    """
+    raise NotImplementedError("addresses are for machine code")
+
+
+def call_elementwise(
+    kernel: int,
+    y: Pointer,
+    at: int,
+    others: tuple[Pointer, ...],
+    m: int,
+    n: int,
+    ldc: int,
+    ends: int,
+) -> None:
+    """Call an elementwise kernel that replaces m rows of n elements, ldc apart, from y[at] on; see `Epilogue` for `ends`.
+
+    Args:
+        kernel: its address.
+        others: its other operands: those as large as y are read from the same element on, vectors from the first.
     """
     raise NotImplementedError("addresses are for machine code")
 

@@ -1,11 +1,17 @@
-"""The compiled loops of an `Epilogue`: add a bias and apply ReLU to a block of a result in cache, or to a vector of it."""
+"""The compiled loops of an `Epilogue`: what follows a convolution or product, for a block of it in cache, or a vector of it.
+
+Adding a bias and ReLU are compiled into each kernel. Anything else elementwise is done by calling an elementwise kernel, which
+adds no code for each function. It is called for whole rows where that is possible: short pieces of the rows of a residual are
+read without prefetching.
+"""
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES
+from aioexec.graph.kernels.epilogue import ADDS_BIAS, CALLS, CLIPS, RECTIFIES
 from aioexec.graph.kernels.loop_language import (
     Pointer,
     Vector,
+    call_elementwise,
     load_vector,
     offset,
     splat,
@@ -14,8 +20,20 @@ from aioexec.graph.kernels.loop_language import (
 )
 
 
+def call(
+    y: Pointer, at: int, others: tuple[Pointer, ...], m: int, n: int, ldc: int, ends: int, kernel: int
+) -> None:
+    """Call `kernel`, if the epilogue `ends` calls one, for m rows of n elements from y[at] on."""
+    if ends >= CALLS and m > 0:
+        call_elementwise(kernel, y, at, others, m, n, ldc, ends)
+
+
 def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
-    """Apply the epilogue `ends` to m rows of n elements, ldc apart. Bias and ReLU fused take a third of the time of both."""
+    """Apply the epilogue `ends`, except for calls, to m rows of n elements, ldc apart.
+
+    Bias and ReLU fused take a third of the time of both.
+    """
+    ends = ends % CALLS
     if ends == 0:
         return
     for row in range(m):

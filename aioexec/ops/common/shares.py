@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import Epilogue, Launch, LoopKernel, Operand, Units
+from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
+from aioexec.graph.kernels.kernel import Launch, LoopKernel, Operand, Units
 
 LAUNCH_NS = 4_000_000
 """Upper bound for one launch: a cancelled step stops between launches."""
 
 MOST_SHARES = 16
 """Upper bound for the shares that have scratch memory of their own."""
+
+NOT_READ = (Operand("input", 0),) * (1 + MOST_OTHERS)
+"""Placeholders for the operands of an epilogue: the bias and the others."""
+
+IN_PLACE = (0,) * (1 + MOST_OTHERS)
+"""Their bytes for each unit of work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
-from aioexec.ops.common.shares import LAUNCH_NS, Scratch, Work
+from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
+from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.ops.common.shares import IN_PLACE, LAUNCH_NS, NOT_READ, Scratch, Work
 from aioexec.ops.convolution import depthwise_loops, depthwise_rows
 from aioexec.ops.convolution.launches import zeros
 from aioexec.ops.convolution.windows import Axis, make_axes
@@ -160,18 +161,18 @@ def _rows(case: Depthwise) -> Work | None:
         body = depthwise_rows.three_taps
     if body is None or case.m > 1 or case.c * case.itemsize < _TWO_VECTORS:
         return None
-    words = (0, case.batch * case.vertical.count, 0, *case.sizes()[3:])
+    words = (0, case.batch * case.vertical.count, 0, *case.sizes()[3:], 0)
     elements = case.batch * case.vertical.count * h.count * case.c
     each = (case.taps * _NS_PER_TAP_OF_ROWS + _NS_PER_ELEMENT) * case.itemsize / 4
     return Work(
-        LoopKernel(body, (case.dtype,) * 4, 16, 0),
-        (_INPUTS[0], _INPUTS[1], _OUTPUT, _INPUTS[1]),
+        LoopKernel(body, (case.dtype,) * (4 + MOST_OTHERS), 17, 0),
+        (_INPUTS[0], _INPUTS[1], _OUTPUT, *NOT_READ),
         words,
-        (0, 0, 0, 0),
+        (0, 0, 0, *IN_PLACE),
         50 + int(elements * each),
         unit=1,
         first=0,
-        epilogue=Epilogue(2, 2, 3, case.c, clips=True),
+        epilogue=Epilogue(2, 2, 3, case.c, clips=True, others=4),
     )
 
 

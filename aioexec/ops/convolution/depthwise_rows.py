@@ -23,7 +23,7 @@ from aioexec.graph.kernels.loop_language import (
     splat,
     store_vector,
 )
-from aioexec.ops.common.epilogue_loops import finish, finish_vector
+from aioexec.ops.common.epilogue_loops import call, finish, finish_vector
 
 # Sizes are as in `loops`; there is one filter per channel. `first` and `count` are lines of the output of all images. `rows`
 # and `columns` are numbers of taps of a window that are in the image, from `top` and `begin` on. `apart`, `right` and `down`
@@ -151,8 +151,9 @@ def are_finite(filters: Pointer, count: int) -> bool:
 
 
 def lines(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, others: tuple[Pointer, ...], first: int, count: int, ends: int,
+    h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    kernel: int,
 ) -> int:  # fmt: skip
     """Compute `count` lines of the output; c is at least two vectors."""
     finite = are_finite(filters, kh * kw * c)
@@ -196,39 +197,81 @@ def lines(
             result = offset(y, number * ow * c)
             add_outer_taps(result, filters, top, bottom, w, c, ow, kh, kw, sw, dw, pw)
             finish(result, bias, ow, c, c, ends)
+    call(y, first * ow * c, others, count * ow, c, c, ends, kernel)
     return 0
 
 
 def three_taps(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    return lines(x, filters, y, bias, first, count, ends, h, w, c, oh, ow, kh, 3, sh, sw, dh, dw, ph, pw)
+    others = (o0, o1, o2, o3, o4, o5)
+    return lines(
+        x,
+        filters,
+        y,
+        bias,
+        others,
+        first,
+        count,
+        ends,
+        h,
+        w,
+        c,
+        oh,
+        ow,
+        kh,
+        3,
+        sh,
+        sw,
+        dh,
+        dw,
+        ph,
+        pw,
+        kernel,
+    )
 
 
 def three_adjacent_taps(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    return lines(x, filters, y, bias, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 1, dh, 1, ph, pw)
+    others = (o0, o1, o2, o3, o4, o5)
+    return lines(
+        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 1, dh, 1, ph, pw, kernel
+    )
 
 
 def three_adjacent_taps_strided(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    return lines(x, filters, y, bias, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 2, dh, 1, ph, pw)
+    others = (o0, o1, o2, o3, o4, o5)
+    return lines(
+        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 2, dh, 1, ph, pw, kernel
+    )
 
 
 def five_adjacent_taps(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    return lines(x, filters, y, bias, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 1, dh, 1, ph, pw)
+    others = (o0, o1, o2, o3, o4, o5)
+    return lines(
+        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 1, dh, 1, ph, pw, kernel
+    )
 
 
 def five_adjacent_taps_strided(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int,
-    ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    return lines(x, filters, y, bias, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 2, dh, 1, ph, pw)
+    others = (o0, o1, o2, o3, o4, o5)
+    return lines(
+        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 2, dh, 1, ph, pw, kernel
+    )

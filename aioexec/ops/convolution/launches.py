@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
+from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.kernels.panels import Panels
-from aioexec.ops.common.shares import Scratch, Work
+from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Scratch, Work
 from aioexec.ops.convolution import loops, small_filters
 from aioexec.ops.convolution.windows import Axis, make_axes
 from aioexec.ops.linalg import panel_launches
@@ -119,8 +120,8 @@ class Convolution:
         return lines * self.padded_width * self.c * self.itemsize
 
     def epilogue(self, word: int) -> Epilogue:
-        """Return the epilogue that the loops support; its operands are the output and the bias."""
-        return Epilogue(word, 2, 3, self.n, clips=True)
+        """Return the epilogue that the loops support; its operands are the output, the bias and others."""
+        return Epilogue(word, 2, 3, self.n, clips=True, others=4)
 
     def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
         return LoopKernel(_BODIES[body], (self.dtype,) * pointers, ints, 0)
@@ -139,8 +140,6 @@ _BODIES: dict[str, Callable[..., int]] = {
 }
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
-_NO_BIAS = Operand("input", 0)
-"""A placeholder for the bias operand, which is not read."""
 
 
 def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
@@ -231,9 +230,9 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 
 def _lines(case: Convolution) -> Work:
     """Return a convolution whose units of work are lines of the output."""
-    words = (0, case.batch * case.vertical.count, 0, int(case.pads), case.padded_width, *case.sizes())
-    operands, strides = (_INPUTS[0], _INPUTS[1], _OUTPUT, _NO_BIAS), (0, 0, 0, 0)
-    kernel = case.loop("forward_lines", 5, 19)
+    words = (0, case.batch * case.vertical.count, 0, int(case.pads), case.padded_width, *case.sizes(), 0)
+    operands, strides = (_INPUTS[0], _INPUTS[1], _OUTPUT, *NOT_READ), (0, 0, 0, *IN_PLACE)
+    kernel = case.loop("forward_lines", 5 + MOST_OTHERS, 20)
     work = Work(kernel, operands, words, strides, case.cost, unit=1, first=0, epilogue=case.epilogue(2))
     return _padding(case, work, Scratch(0, case.padded_bytes(small_filters.BLOCK)))
 
@@ -292,29 +291,29 @@ def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
     """Return a convolution of the images in one operand with filters; `scratch` is the number of the buffer for padding."""
-    operands = (image, filters.operand, _OUTPUT, _NO_BIAS)
-    strides = (case.image_bytes, 0, case.output_bytes, 0)
+    operands = (image, filters.operand, _OUTPUT, *NOT_READ)
+    strides = (case.image_bytes, 0, case.output_bytes, *IN_PLACE)
     words: tuple[int, ...]
     if case.is_pointwise:
-        strides = (case.c * case.itemsize, 0, case.n * case.itemsize, 0)
+        strides = (case.c * case.itemsize, 0, case.n * case.itemsize, *IN_PLACE)
         block = max(_BLOCK_BYTES // (2 * case.c * case.itemsize * _TALL_TILE), 1) * _TALL_TILE
-        words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block)
-        kernel = case.loop("multiply", 4, 8)
+        words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block, 0)
+        kernel = case.loop("multiply", 4 + MOST_OTHERS, 9)
         return Work(kernel, operands, words, strides, case.cost, grain=_TALL_TILE, epilogue=case.epilogue(3))
     if case.has_short_lines:
         words = (case.batch, case.padded_height, 0, *filters.words)
-        words += (int(case.pads), case.padded_width, *case.sizes())
+        words += (int(case.pads), case.padded_width, *case.sizes(), 0)
         size = case.padded_bytes(case.vertical.count)
-        kernel = case.loop("forward_batch", 5, 22)
+        kernel = case.loop("forward_batch", 5 + MOST_OTHERS, 23)
         work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
         return _padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
     words = (case.batch, case.n, 0, *filters.words)
-    words += (block, int(case.pads), case.padded_width, *case.sizes())
+    words += (block, int(case.pads), case.padded_width, *case.sizes(), 0)
     unit, grain = 0, 1
     if case.batch == 1:
-        unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize)
-    kernel = case.loop("forward", 5, 23)
+        unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize, *IN_PLACE[1:])
+    kernel = case.loop("forward", 5 + MOST_OTHERS, 24)
     work = Work(kernel, operands, words, strides, case.cost, unit, grain, epilogue=case.epilogue(2))
     return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 

@@ -11,14 +11,14 @@ each panel is contiguous and aligned. Constant filters are packed once: then `pa
 The gradient in the input is a convolution of dy with the reversed filters; for strides above 1 it is a product whose rows are
 added to the image window by window. The gradient in the filters is the transposed product.
 
-An epilogue is applied to each part of the result while it is in the cache: `ends` selects it, see `finish`. The launches of
-these loops are in `convolution.launches`.
+An epilogue is applied to each part of the result while it is in the cache: `ends` selects it, `o0` to `o5` are operands of the
+elementwise kernel that it may call; see `epilogue_loops`. The launches of these loops are in `convolution.launches`.
 """
 
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, offset, panel_columns, tiled_product
-from aioexec.ops.common.epilogue_loops import finish
+from aioexec.ops.common.epilogue_loops import call, finish
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
 # front; n is the depth of the output, wp the width of a padded image, `pads` whether there is one.
@@ -93,11 +93,13 @@ def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, pa
 
 
 def forward(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, count: int, ends: int, panel: int,
-    pitch: int, step: int, block: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
-    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, padded: Pointer, images: int, count: int, ends: int, panel: int, pitch: int, step: int, block: int, pads: int,
+    wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int,
+    pw: int, kernel: int,
 ) -> int:  # fmt: skip
     """Convolve with the first `count` of n filters, by blocks of lines."""
+    others = (o0, o1, o2, o3, o4, o5)
     if panel == 0:
         panel = pitch = panel_columns(filters)
         step = kh * kw * c * panel
@@ -119,15 +121,18 @@ def forward(
                 result = offset(y, (image * oh + row) * ow * n + left)
                 windows(ow, some, a, sw * c, below, pitch, result, n, c, kh, kw, dh, dw, wp * c)
                 finish(result, offset(bias, left), ow, some, n, ends)
+        call(y, (image * oh + begin) * ow * n, others, (end - begin) * ow, count, n, ends, kernel)
     return 0
 
 
 def forward_batch(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, hp: int, ends: int, panel: int,
-    pitch: int, step: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, padded: Pointer, images: int, hp: int, ends: int, panel: int, pitch: int, step: int, pads: int, wp: int,
+    n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    kernel: int,
 ) -> int:  # fmt: skip
     """Convolve short lines: the same window of all images at once; hp is the height of a padded image."""
+    others = (o0, o1, o2, o3, o4, o5)
     if panel == 0:
         panel = pitch = panel_columns(filters)
         step = kh * kw * c * panel
@@ -143,10 +148,10 @@ def forward_batch(
         below, some = offset(filters, part * step), min(panel, n - left)
         for place in range(oh * ow):
             a = offset(source, (place // ow * sh * wp + place % ow * sw) * c)
-            result = offset(y, place * n + left)
-            ldc = oh * ow * n
+            result, ldc = offset(y, place * n + left), oh * ow * n
             windows(images, some, a, hp * wp * c, below, pitch, result, ldc, c, kh, kw, dh, dw, wp * c)
             finish(result, offset(bias, left), images, some, ldc, ends)
+    call(y, 0, others, images * oh * ow, n, n, ends, kernel)
     return 0
 
 
@@ -178,10 +183,11 @@ def backward_filter(
 
 
 def multiply(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, rows: int, k: int, n: int, ends: int, panel: int, pitch: int,
-    step: int, block: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, rows: int, k: int, n: int, ends: int, panel: int, pitch: int, step: int, block: int, kernel: int,
 ) -> int:  # fmt: skip
     """Convolve with windows of one element: the images are a matrix, of which a block of rows stays in the cache."""
+    others = (o0, o1, o2, o3, o4, o5)
     for number in range((rows + block - 1) // block):
         begin = number * block
         count = min(block, rows - begin)
@@ -191,6 +197,7 @@ def multiply(
             result = offset(y, begin * n + left)
             tiled_product(count, some, 1, k, offset(x, begin * k), k, 0, 1, below, pitch, False, result, n)
             finish(result, offset(bias, left), count, some, n, ends)
+        call(y, begin * n, others, count, n, n, ends, kernel)
     return 0
 
 

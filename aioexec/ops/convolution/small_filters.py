@@ -7,7 +7,7 @@ line. So an image is shared by workers however few filters there are, and no wor
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, offset
-from aioexec.ops.common.epilogue_loops import finish
+from aioexec.ops.common.epilogue_loops import call, finish
 from aioexec.ops.convolution.loops import pad_lines, windows
 
 BLOCK = 8
@@ -15,11 +15,12 @@ BLOCK = 8
 
 
 def forward_lines(
-    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, first: int, count: int, ends: int, pads: int,
-    wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int,
-    ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, padded: Pointer, first: int, count: int, ends: int, pads: int, wp: int, n: int, h: int, w: int, c: int,
+    oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     """Compute `count` lines of the output of all images, from line `first` on; sizes are as in `loops`."""
+    others = (o0, o1, o2, o3, o4, o5)
     number = first
     while number < first + count:
         image = number // oh
@@ -35,5 +36,6 @@ def forward_lines(
             result = offset(y, (number + row) * ow * n)
             windows(ow, n, a, sw * c, filters, n, result, n, c, kh, kw, dh, dw, wp * c)
             finish(result, bias, ow, n, n, ends)
+        call(y, number * ow * n, others, lines * ow, n, n, ends, kernel)
         number += lines
     return 0

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.kernels.epilogue import Epilogue
 from aioexec.graph.kernels.kernel import (
     Attrs,
     Compute,
-    Epilogue,
     KernelContext,
     Launches,
     LoopKernel,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.kernel import Epilogue, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
+from aioexec.graph.kernels.kernel import Launches, LoopKernel, Operand, Spec
 from aioexec.graph.kernels.panels import Panels
-from aioexec.ops.common.shares import Work
+from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Work
 from aioexec.ops.linalg import panel_loops
 
 _LEAST_BYTES = 2**14
@@ -41,14 +42,14 @@ def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: in
     loads = nbytes * (_NEAR_NS if nbytes < _FAR else _FAR_NS)
     by_rows = m >= n
     work = Work(
-        LoopKernel(panel_loops.multiply_panels, (matrix.dtype.name,) * 4, 6, 0),
-        (left, Operand("packed", 0), output, left),  # the last one is a placeholder for a bias
-        (m, n, k, k, n, 0),
-        (k * size, 0, n * size, 0) if by_rows else (0, k * size, size, size),
+        LoopKernel(panel_loops.multiply_panels, (matrix.dtype.name,) * (4 + MOST_OTHERS), 7, 0),
+        (left, Operand("packed", 0), output, *NOT_READ),
+        (m, n, k, k, n, 0, 0),
+        (k * size, 0, n * size, *IN_PLACE) if by_rows else (0, k * size, size, size, *IN_PLACE[1:]),
         40 + int(max(2 * m * n * k * _FLOP_NS * size / 4, loads)),
         unit=0 if by_rows else 1,
         grain=_ROWS_GRAIN if by_rows else _COLUMNS_GRAIN,
-        epilogue=Epilogue(5, 2, 3, n),
+        epilogue=Epilogue(5, 2, 3, n, clips=True, others=4),
     )
     rows, _ = work.cut()
     return Launches(rows, packed=((1, panels),))

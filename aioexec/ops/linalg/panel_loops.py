@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, offset, panel_columns, panel_terms, tiled_product
-from aioexec.ops.common.epilogue_loops import finish
+from aioexec.ops.common.epilogue_loops import call, finish
 
 BLOCK_ROWS = 168
 """The most rows of the left matrix for which a panel is read once: of these, the terms of a part stay in the L2 cache."""
@@ -14,13 +14,15 @@ STRIPE = 4
 
 
 def multiply_panels(
-    a: Pointer, panels: Pointer, c: Pointer, bias: Pointer, m: int, n: int, k: int, lda: int, ldc: int, ends: int
+    a: Pointer, panels: Pointer, c: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, m: int, n: int, k: int, lda: int, ldc: int, ends: int, kernel: int,
 ) -> int:  # fmt: skip
     """c[m, n] = a[m, k] @ b[k, n], then the epilogue `ends`; k >= 1. Rows of a and c are `lda` and `ldc` apart.
 
     Each element is a sum of its terms in order, in parts whose length depends on k alone, so its bits do not depend on the
     share of rows or columns of a call.
     """
+    others = (o0, o1, o2, o3, o4, o5)
     wide, deepest = panel_columns(c), panel_terms(c)
     parts = (k + deepest - 1) // deepest
     most = (k + parts - 1) // parts
@@ -58,4 +60,5 @@ def multiply_panels(
                     )
                 if part == parts - 1:
                     finish(result, offset(bias, j), height, count, ldc, ends)
+        call(c, row * ldc, others, height, n, ldc, ends, kernel)
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, gemm, hand_over, large_gemm, offset
-from aioexec.ops.common.epilogue_loops import finish
+from aioexec.ops.common.epilogue_loops import call, finish
 
 STRIP = 512
 """Columns of a row-vector product that are accumulated together, so that they stay in the L1 cache."""
@@ -22,6 +22,12 @@ def matmul_real(
     b: Pointer,
     c: Pointer,
     bias: Pointer,
+    o0: Pointer,
+    o1: Pointer,
+    o2: Pointer,
+    o3: Pointer,
+    o4: Pointer,
+    o5: Pointer,
     how: int,
     transpose_a: int,
     transpose_b: int,
@@ -38,11 +44,14 @@ def matmul_real(
     ldb: int,
     ldc: int,
     ends: int,
+    kernel: int,
 ) -> int:
     """c = op(a) @ op(b) for outer * count products of floats; a step of 0 repeats one matrix. k >= 1.
 
-    `lda`, `ldb`, `ldc` are the lengths of stored rows, of which a share may use some columns only. `ends`: see `Epilogue`.
+    `lda`, `ldb`, `ldc` are the lengths of stored rows, of which a share may use some columns only. `ends` selects the
+    epilogue, `o0` to `o5` are other operands of `kernel`, which it may call: see `epilogue_loops`.
     """
+    others = (o0, o1, o2, o3, o4, o5)
     for o in range(outer):
         for i in range(count):
             left = offset(a, o * outer_a + i * step_a)
@@ -65,6 +74,7 @@ def matmul_real(
                     transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
                 )
             finish(result, bias, m, n, ldc, ends)
+            call(c, (o * count + i) * m * ldc, others, m, n, ldc, ends, kernel)
     return 0
 
 
@@ -111,6 +121,12 @@ def matmul_whole(
     b: Pointer,
     c: Pointer,
     bias: Pointer,
+    o0: Pointer,
+    o1: Pointer,
+    o2: Pointer,
+    o3: Pointer,
+    o4: Pointer,
+    o5: Pointer,
     how: int,
     transpose_a: int,
     transpose_b: int,
@@ -127,8 +143,9 @@ def matmul_whole(
     ldb: int,
     ldc: int,
     ends: int,
+    kernel: int,
 ) -> int:
-    """As `matmul_real` for integers, always row by row."""
+    """As `matmul_real` for integers, always row by row and without calls."""
     for o in range(outer):
         for i in range(count):
             right = offset(b, o * outer_b + i * step_b)

@@ -13,10 +13,10 @@ from aioexec import shapes
 from aioexec.errors import FailedPreconditionError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic_dtype
+from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
 from aioexec.graph.kernels.kernel import (
     Attrs,
     Compute,
-    Epilogue,
     Handover,
     KernelContext,
     Launch,
@@ -33,6 +33,7 @@ from aioexec.graph.kernels.panels import Panels
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import conjugate, op_scope
+from aioexec.ops.common.shares import IN_PLACE, NOT_READ
 from aioexec.ops.linalg import panel_launches, product_loops
 from aioexec.ops.reduction.launches import fill
 from aioexec.shapes import Dims
@@ -151,8 +152,6 @@ BODIES = {
     "int64": product_loops.matmul_whole,
 }
 _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
-_NO_BIAS = Operand("input", 1)
-"""A placeholder for the bias operand, which is not read."""
 MOST_LAUNCHES = 64
 LARGE = 2**28
 """Multiply-adds from which BLAS (if it has kernels for the processor) is faster, because it also packs the left matrix."""
@@ -194,20 +193,18 @@ def bind_product(
         return panel_launches.multiply(y, panels, operands[0], operands[2], m)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
-    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * (4 + MOST_OTHERS), 17, 0)
     how = method_of(flip_x, m, n, k)
     cost = cost_of(x.dtype, how, outer[-1] * outer[-2], m, n, k)
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
-    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
+    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
-    epilogue = (
-        Epilogue(15, 2, 3, n, clips=True) if how in (product_loops.IN_TILES, product_loops.LARGE) else None
-    )
+    epilogue = epilogue_of(x.dtype, how, n)
     handover = handover_of(words, x.dtype) if units is not None and how == product_loops.IN_TILES else None
     size = m * n * outer[-1] * outer[-2]
     launches = [
-        Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, handover)
+        Launch(kernel, (*places, *NOT_READ), words, (), cost, units, epilogue, handover)
         for places in places_of(operands, outer[:-2], step_x, step_y, size, x.dtype.itemsize)
     ]
     return Launches(tuple(launches))
@@ -239,6 +236,12 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
     return Handover(kernel, (*words[1:6], lda, ldb), units, MOST_OPERANDS)
 
 
+def epilogue_of(dtype: np.dtype[Any], how: int, n: int) -> Epilogue | None:
+    """Return the epilogue of a product of n columns; that of integers calls nothing, since their kernels may fail."""
+    has_one = how in (product_loops.IN_TILES, product_loops.LARGE)
+    return Epilogue(15, 2, 3, n, clips=True, others=4 if dtype.kind == "f" else None) if has_one else None
+
+
 def method_of(flip_x: bool, m: int, n: int, k: int) -> int:
     """Return how the loop computes a product of floats."""
     if n == 1:
@@ -252,11 +255,8 @@ def cost_of(dtype: np.dtype[Any], how: int, count: int, m: int, n: int, k: int) 
     """Return the nanoseconds of a launch of `count` products."""
     cost = 40 + int(m * n * k * count * element_cost(dtype, how))
     matrix = n * k * dtype.itemsize
-    return (
-        cost + int(matrix * FAR_COST)
-        if how in (product_loops.ROWS, product_loops.COLUMN) and matrix >= FAR
-        else cost
-    )
+    loads = how in (product_loops.ROWS, product_loops.COLUMN) and matrix >= FAR
+    return cost + int(matrix * FAR_COST) if loads else cost
 
 
 def element_cost(dtype: np.dtype[Any], how: int) -> float:
@@ -272,14 +272,14 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
 
     Sums are never divided, so tiled results do not depend on the number of workers; those of BLAS may, since BLAS treats the
     last columns of a share differently and packs the other matrix for each share. Shares are multiples of the tiles of every
-    processor, and exceed the rows that the vector loop takes. The last operand is a bias.
+    processor, and exceed the rows that the vector loop takes. The operands after the product are those of an epilogue.
     """
     how, m, n = words[0], *words[3:5]
     lda, ldb, ldc = words[12:15]
     tiles = LARGE_SHARE if how == product_loops.LARGE else 1
     if m == 1 or (n >= LEAST_COLUMNS and not (flip_x and m >= n)):
-        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32 * tiles)
-    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42 * tiles)
+        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize, *IN_PLACE[1:]), 32 * tiles)
+    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, *IN_PLACE), 42 * tiles)
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,20 +16,17 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.kernel import ADDS_BIAS, CLIPS, RECTIFIES, ElementwiseKernel, Launch, LoopKernel
+from aioexec.graph.kernels.epilogue import ADDS_BIAS, CLIPS, RECTIFIES
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel
 from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
+from aioexec.planning.fusion.absorption import REST, Absorption, has_epilogues, parts_with
 from aioexec.planning.fusion.bodies import statements_of
-from aioexec.planning.fusion.lifetimes import kept, without_unused
-from aioexec.planning.layout.buffers import Buffer
-from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
+from aioexec.planning.layout.pending import PendingOperand, PendingRow
 
 if TYPE_CHECKING:
     from aioexec.planning.layout.layout import Layout
 
 _Each = TypeVar("_Each")
-
-REST = 4
-"""Divisor for the cost of a row that becomes an epilogue: its operand is in the first-level cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,77 +63,41 @@ class _User:
 
 def fuse_epilogues(layout: Layout) -> None:
     """Fuse rows into epilogues in a finished layout, in place."""
-    _Epilogues(layout).apply()
+    if has_epilogues(layout):
+        _Epilogues(layout).apply()
 
 
 class _Epilogues:
-    """One pass over a layout.
-
-    Buffers are identified by id(). Constant: `kept`, those with readers other than rows; `same`, maps a buffer to an older one
-    that may be the same memory. Changing: `rows`, None for one that was absorbed; `into`, the row that absorbed such a row;
-    `touching`, the numbers of the rows that touch a buffer; `makers`, the rows with an epilogue that wrote a buffer, in the
-    present stretch.
-    """
+    """One pass over a layout."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.rows: list[Pending | None] = list(layout.pending)
-        self.into: dict[int, int] = {}
-        self.kept = {id(buffer) for buffer in kept(layout)}
-        self.same = {
-            id(use.new): id(use.old)
-            for use in layout.versions.uses()
-            if use.old is not None and use.new is not None
-        }
-        self.touching: dict[int, list[int]] = {}
-        for number, row in enumerate(layout.pending):
-            for buffer in {id(buffer): buffer for buffer in touched(row)}.values():
-                self.touching.setdefault(id(buffer), []).append(number)
-        self.makers: dict[int, list[int]] = {}
+        self.absorption = Absorption(layout)
 
     def apply(self) -> None:
-        pending = self.layout.pending
-        if not any(isinstance(row, PendingRow) and row.launch.epilogue is not None for row in pending):
-            return
-        entered = {label.row for label in labels(pending)}
-        for number, row in enumerate(pending):
-            if number in entered or (number and row.position < pending[number - 1].position):
-                self.makers.clear()
-            if not isinstance(row, PendingRow) or row.after is not None:
-                self.makers.clear()
-            elif row.launch.epilogue is not None:
-                buffer, _ = row.operands[row.launch.epilogue.output]
-                self.makers.setdefault(id(buffer), []).append(number)
-            elif not self._absorb_epilogue(number, row):
-                self._absorb_product(number, row)
-        if self.into:
-            self._finish()
+        self.absorption.visit(self._absorb)
+
+    def _absorb(self, number: int, row: PendingRow) -> None:
+        if not self._absorb_epilogue(number, row):
+            self._absorb_product(number, row)
 
     def _absorb_epilogue(self, number: int, row: PendingRow) -> bool:
         """Make a row an epilogue of the rows that compute its operand, if that is possible."""
         end = _end_of(row)
-        makers = [] if end is None else self.makers.get(id(end.value[0]), [])
+        makers = [] if end is None else self.absorption.makers.get(id(end.value[0]), [])
         if end is None or not makers or not self._fits(number, end, makers):
             return False
-        taken = [self._row(maker) for maker in makers]
+        taken = [self.absorption.row(maker) for maker in makers]
         total = sum(maker.launch.cost for maker in taken)
-        (old, _), (new, _) = end.value, end.target
-        for maker, each in zip(makers, taken, strict=True):
-            self.rows[maker] = _with_end(each, end, row, total)
-        self.rows[number] = None
-        self.into[number] = makers[-1]
-        self.touching[id(new)] = sorted({*makers, *self.touching[id(new)]} - {number})
-        self.makers[id(new)] = self.makers.pop(id(old))
-        new.born = min(new.born, *(maker.position for maker in taken))
-        for buffer in self.layout.buffers:
-            buffer.heirs = [heir for heir in buffer.heirs if heir is not new]
+        changed = [_with_end(each, end, row, total) for each in taken]
+        self.absorption.let_makers_absorb(number, makers, changed, end.value[0], end.target[0])
         return True
 
     def _absorb_product(self, number: int, row: PendingRow) -> None:
         """Make an elementwise row absorb a product that is its operand, if that is possible."""
         user = _user_of(row)
         for place, (product, _) in enumerate(row.reads if user is not None else ()):
-            makers = self.makers.get(id(product), [])
+            makers = self.absorption.makers.get(id(product), [])
             if (
                 user is None
                 or len(makers) != 1
@@ -144,18 +105,20 @@ class _Epilogues:
             ):
                 continue
             (maker,) = makers
-            made = self._row(maker)
-            self.rows[number] = _with_product(row, user, place, made)
-            self.rows[maker] = None
-            self.into[maker] = number
+            made = self.absorption.row(maker)
+            self.absorption.rows[number] = _with_product(row, user, place, made)
+            self.absorption.rows[maker] = None
+            self.absorption.into[maker] = number
             for buffer, _ in made.operands[:FACTORS]:
                 buffer.dies = max(buffer.dies, row.position)
-                self.touching[id(buffer)] = sorted({*self.touching[id(buffer)], number} - {maker})
+                touching = self.absorption.touching
+                touching[id(buffer)] = sorted({*touching[id(buffer)], number} - {maker})
             return
 
     def _can_absorb_product(self, number: int, user: _User, place: int, maker: int) -> bool:
         """Whether row `number` may absorb row `maker`, whose result is its operand at `place`."""
-        row, made = self._row(number), self._row(maker)
+        absorption = self.absorption
+        row, made = absorption.row(number), absorption.row(maker)
         product, launch = row.operands[place], made.launch
         handover = launch.handover
         if handover is None or (launch.epilogue is not None and launch.words[launch.epilogue.word]):
@@ -164,31 +127,24 @@ class _Epilogues:
             return False
         if len(row.operands) > handover.most or row.operands.count(product) != 1:
             return False
-        if not user.moving >> place & 1 or not self._is_between(product, user.nbytes, [maker, number]):
+        if not user.moving >> place & 1 or not absorption.is_between(product, user.nbytes, [maker, number]):
             return False
         factors = [buffer for buffer, _ in made.operands[:FACTORS]]
         scalars = [buffer for k, (buffer, _) in enumerate(row.operands) if not user.moving >> k & 1]
-        taken = {self._memory(buffer) for buffer in (*factors, *scalars)}
-        if any(target.slot is None or self._memory(target) in taken for target, _ in row.writes):
+        taken = {absorption.memory(buffer) for buffer in (*factors, *scalars)}
+        if any(target.slot is None or absorption.memory(target) in taken for target, _ in row.writes):
             return False
-        return not any(self._is_written(factor, maker, number) for factor in factors)
-
-    def _row(self, number: int) -> PendingRow:
-        row = self.rows[number]
-        assert isinstance(row, PendingRow)
-        return row
+        return not any(absorption.is_written(factor, maker, number) for factor in factors)
 
     def _fits(self, number: int, end: _End, makers: list[int]) -> bool:
         """Whether row `number` may become an epilogue of the rows that compute its operand."""
-        target, start = end.target
-        if not self._is_between(end.value, end.nbytes, [*makers, number]):
+        absorption = self.absorption
+        if not absorption.is_between(end.value, end.nbytes, [*makers, number]):
             return False
-        if target.slot is not None or target.carried or start or target.nbytes != end.nbytes:
-            return False
-        if min(self.touching[id(target)]) != number:
+        if not absorption.is_free(end.target, end.nbytes, number):
             return False
         for maker in makers:
-            launch = self._row(maker).launch
+            launch = absorption.row(maker).launch
             epilogue, kernel = launch.epilogue, launch.kernel
             assert epilogue is not None
             assert isinstance(kernel, LoopKernel)
@@ -198,47 +154,7 @@ class _Epilogues:
                 return False
             if end.flag & CLIPS and not epilogue.clips:
                 return False
-        return end.bias is None or not self._is_written(end.bias[0], makers[0], number)
-
-    def _is_between(self, value: PendingOperand, nbytes: int, rows: list[int]) -> bool:
-        """Whether a value fills an arena buffer of `nbytes` bytes that only these rows use."""
-        buffer, begin = value
-        if buffer.slot is not None or buffer.carried or id(buffer) in self.kept or begin:
-            return False
-        return buffer.nbytes == nbytes and self.touching[id(buffer)] == rows
-
-    def _is_written(self, buffer: Buffer, first: int, last: int) -> bool:
-        """Whether one of the rows from `first` to before `last` may write a buffer."""
-        memory = self._memory(buffer)
-        for number in range(first, last):
-            row = self.rows[number]
-            if isinstance(row, PendingRow) and any(self._memory(each) == memory for each, _ in row.writes):
-                return True
-        return False
-
-    def _memory(self, buffer: Buffer) -> int:
-        return self.same.get(id(buffer), id(buffer))
-
-    def _finish(self) -> None:
-        """Remove the rows that were absorbed."""
-        layout, before = self.layout, self.layout.pending
-        after: list[Pending] = []
-        places: dict[int, int] = {}
-        for number, row in enumerate(self.rows):
-            places[number] = len(after)
-            if row is not None:
-                after.append(row)
-        places[len(before)] = len(after)
-        for label in labels(before):
-            label.row = places[label.row]
-        layout.versions.renumber(places | {gone: places[maker] for gone, maker in self.into.items()})
-        layout.cost += _cost(after) - _cost(before)
-        layout.pending = after
-        layout.buffers = without_unused(layout.buffers, before, after)
-
-
-def _cost(rows: list[Pending]) -> int:
-    return sum(row.launch.cost for row in rows if isinstance(row, PendingRow))
+        return end.bias is None or not absorption.is_written(end.bias[0], makers[0], number)
 
 
 def _end_of(row: PendingRow) -> _End | None:
@@ -331,6 +247,5 @@ def _with_end(maker: PendingRow, end: _End, row: PendingRow, total: int) -> Pend
     words = list(launch.words)
     words[epilogue.word] |= end.flag
     cost = row.launch.cost * launch.cost // (total * REST) + 1
-    parts = (*(maker.parts or ((maker.position, launch.cost),)), (row.position, cost))
     changed = replace(launch, words=tuple(words), cost=launch.cost + cost)
-    return replace(maker, launch=changed, operands=tuple(operands), parts=parts)
+    return replace(maker, launch=changed, operands=tuple(operands), parts=parts_with(maker, row, cost))

@@ -11,6 +11,7 @@ import numpy as np
 from aioexec.errors import UnimplementedError
 from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Role, Spec
+from aioexec.planning.fusion.called_epilogues import call_epilogues
 from aioexec.planning.fusion.elementwise import fuse
 from aioexec.planning.fusion.epilogues import fuse_epilogues
 from aioexec.planning.instruction import Instruction
@@ -91,6 +92,7 @@ def _lay_out(layout: Layout, lanes: int) -> Variant:
         raise UnimplementedError("a program that only reads large variables would copy them")
     fuse_epilogues(layout)
     fuse(layout)
+    call_epilogues(layout)
     return _Freezer(layout, lanes).variant()
 
 

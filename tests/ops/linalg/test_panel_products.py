@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.devices.jit.panels import vector_bytes
-from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES
+from aioexec.graph.kernels.epilogue import ADDS_BIAS, RECTIFIES
 from aioexec.ops.linalg import panel_loops
 from tests.ops.convolution.launched import in_panels
 from tests.tiers import constant, graph, op, op_of_each_row, programs, share_all
@@ -28,7 +28,10 @@ def test_the_loop_runs_as_plain_python(m, n, k, ends):
     a, b, bias = (random.standard_normal(shape) for shape in ((m, k + 2), (k, n), (n,)))
     c = np.full((m, n + 1), 7.0)
 
-    panel_loops.multiply_panels(a.reshape(-1), in_panels(b), c.reshape(-1), bias, m, n, k, k + 2, n + 1, ends)
+    others = [bias] * 6  # which are not read without a call
+    words = (m, n, k, k + 2, n + 1, ends, 0)
+    body: Any = panel_loops.multiply_panels
+    body(a.reshape(-1), in_panels(b), c.reshape(-1), bias, *others, *words)
 
     expected = a[:, :k] @ b + (bias if ends & ADDS_BIAS else 0)
     np.testing.assert_allclose(

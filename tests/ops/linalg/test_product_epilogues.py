@@ -59,7 +59,8 @@ async def test_a_product_ends_with_a_bias_and_a_rectifier(monkeypatch, case, wor
     share_all(monkeypatch)
 
     found, kinds = await result(case, workers, rectifies)
-    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
+    for name in ("fuse_epilogues", "call_epilogues"):
+        monkeypatch.setattr(variant_builder, name, lambda layout: None)
     apart, others = await result(case, 1, rectifies)
 
     assert set(kinds) == {CASES[case][2]}
