@@ -36,7 +36,7 @@ from aioexec.planning.plan import Item, Partition
 Result = TypeVar("Result")
 
 PATIENCE = 0.25
-"""Seconds of compiling before the first partial program is made: kernels from the cache take less."""
+"""Seconds without a further kernel after which a partial program is made; kernels from the cache follow each other faster."""
 _NODE_NS = 3000
 """What a native row saves for each node in it: the time of a small reference kernel."""
 
@@ -60,8 +60,8 @@ class ProgramBuild:
     Constant: `_keep` is called with each partial program and with the complete one; `_end` once, with the error if there is no
     program; `ended`, set then. Changing: `state`; `runs`, how often reference kernels ran the item meanwhile; `_refused`, the
     kernels that failed; `_variant`, the complete layout; `_demand`, what its kernels are worth; `_left`, nanoseconds that
-    reference kernels take in a run of the latest program; `_is_relaying`, a partial program is being made; `_is_patient`, while
-    it is too early for the first one, and `_timer`, which ends that.
+    reference kernels take in a run of the latest program; `_is_relaying`, a partial program is being made; `_timer`, to
+    make the next one.
     """
 
     def __init__(
@@ -87,7 +87,6 @@ class ProgramBuild:
         self._refused: frozenset[Kernel] = frozenset()
         self._variant: Variant | None = None
         self._left = 0
-        self._is_patient = True
         self._is_relaying = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -141,8 +140,7 @@ class ProgramBuild:
             self._on_compiled()
             return
         compiling.add_done_callback(lambda done: self._notify(self._on_compiled))
-        if not self._demand.is_awaited and self._timer is None:
-            self._timer = self._loop.call_later(PATIENCE, self._on_patience_ended)
+        self._on_settled()
 
     def _on_compiled(self) -> None:
         """Every kernel is available or has failed."""
@@ -168,13 +166,16 @@ class ProgramBuild:
 
     # Partial programs
 
-    def _on_patience_ended(self) -> None:
-        self._is_patient = False
-        self._on_settled()
-
     def _on_settled(self) -> None:
-        """One more kernel is available, or has failed: make a partial program if that is worth it."""
-        if self._is_patient or self._is_relaying or self.state is not State.COMPILING:
+        """One more kernel is available, or has failed."""
+        if self.state is State.COMPILING and self._demand is not None and not self._demand.is_awaited:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_later(PATIENCE, self._relay)
+
+    def _relay(self) -> None:
+        """Make a partial program if that is worth it."""
+        if self._is_relaying or self.state is not State.COMPILING:
             return
         assert self._demand is not None
         missing = frozenset(kernel for kernel in self._complete.kernels if not library().address(kernel))
@@ -198,7 +199,7 @@ class ProgramBuild:
         self._is_relaying = False
         if program is not None:
             self._keep(program)
-        self._on_settled()
+        self._relay()
 
     # Threads
 
