@@ -52,16 +52,20 @@ def depthwise(parameters: Parameters, x: Any, size: int, stride: int = 1) -> Any
 
 
 def normalized(parameters: Parameters, x: Any, gain: float = 1.0) -> Any:
-    """Batch normalisation with constant statistics: the result's deviation is `gain` where the input's is 1."""
+    """Batch normalisation, of a network that trains with the batch's statistics, else with constant ones.
+
+    The result's deviation is `gain` where the input's is 1.
+    """
     tf = parameters.tf
     channels = int(x.shape[-1])
     with tf.name_scope("BatchNorm"):
         scale = parameters.uniform("gamma", [channels], 0.8 * gain, 1.2 * gain)
         offset = parameters.normal("beta", [channels], 0.1)
+        if parameters.trains:
+            return tf.nn.fused_batch_norm(x, scale, offset, epsilon=EPSILON)[0]
         mean = parameters.normal("moving_mean", [channels], 0.1)
         variance = parameters.uniform("moving_variance", [channels], 0.8, 1.2)
-        y, *_ = tf.nn.fused_batch_norm(x, scale, offset, mean, variance, EPSILON, is_training=False)
-    return y
+        return tf.nn.fused_batch_norm(x, scale, offset, mean, variance, EPSILON, is_training=False)[0]
 
 
 def dense(parameters: Parameters, x: Any, units: int) -> Any:

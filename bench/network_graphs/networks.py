@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from bench.network_graphs.convolutional import mobilenet_v1, mobilenet_v2, resnet50
+from bench.network_graphs.convolutional import CLASSES, mobilenet_v1, mobilenet_v2, resnet50
 from bench.network_graphs.decoders import gpt2, translator
 from bench.network_graphs.image_networks import efficientnet_b0, inception_v3, unet
 from bench.network_graphs.parameters import Network, Parameters
 from bench.network_graphs.recommenders import dlrm, wide_and_deep
 from bench.network_graphs.recurrent import gru, lstm
 from bench.network_graphs.sound import wavenet
-from bench.network_graphs.transformers import BERT_LARGE, bert
+from bench.network_graphs.training import trained
+from bench.network_graphs.transformers import BERT_BASE, BERT_LARGE, bert
 
 NETWORKS: dict[str, Callable[[Parameters, int], Network]] = {
     "resnet50": resnet50,
@@ -32,5 +33,8 @@ NETWORKS: dict[str, Callable[[Parameters, int], Network]] = {
     "dlrm": dlrm,
     "wide_and_deep": wide_and_deep,
     "wavenet": wavenet,
+    "resnet50_training": trained(resnet50, lambda tf: tf.train.MomentumOptimizer(0.01, 0.9), CLASSES),
+    "bert_base_training": trained(bert, lambda tf: tf.train.AdamOptimizer(1e-5), BERT_BASE.width),
+    "lstm_256_training": trained(lstm, lambda tf: tf.train.AdamOptimizer(1e-3)),
 }
 """Each adds a network to the default graph, and returns its step at a batch size."""

@@ -17,6 +17,7 @@ class Parameters:
 
     Attributes:
         tf: `tensorflow.compat.v1`.
+        trains: the network is trained: batch normalisation takes the statistics of the batch.
         frozen: weights are constants, read by an `Identity`, as `convert_variables_to_constants` leaves them.
         values: by tensor, in the order in which the weights are made; where they are variables, by the placeholders of their
             initial values, which are fed when they are initialised.
@@ -25,6 +26,7 @@ class Parameters:
 
     tf: Any
     frozen: bool
+    trains: bool = False
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(11))
     values: dict[Any, Array] = field(default_factory=dict)
     read_bytes: int = 0
