@@ -18,6 +18,7 @@ from aioexec.planning.recognition.input_products import move_input_products
 from aioexec.planning.recognition.layer_norm import recognize_layer_norm
 from aioexec.planning.recognition.softmax import recognize_softmax
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
+from aioexec.planning.rewriting.pads import fold_pads
 from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
     drop_identities,
@@ -123,6 +124,7 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, fold_pads, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 5, drop_unused, optimises),
     RegisteredPass(Grouping.POST_PARTITIONING, 0, recognize_softmax, remaps),
     RegisteredPass(Grouping.POST_PARTITIONING, 1, recognize_attention, remaps),
