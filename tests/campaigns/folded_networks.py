@@ -59,10 +59,17 @@ class Network:
         size, n = self.rng.choice([1, 1, 3]), self.rng.choice([4, 7, 32, 40])
         (w, filters), stride = self.weight(size, size, value.shape[3], n), self.rng.choice([1, 1, 2])
         stride = stride if value.shape[1] > size else 1
-        made = op("Conv2D", x, w, strides=[1, stride, stride, 1], padding="SAME")
-        seen = windows(value, size, stride)
-        result = np.einsum("bhwcij,ijcn->bhwn", seen, filters)
-        return self.scaled(made, result)
+        strides = [1, stride, stride, 1]
+        if self.rng.random() < 0.5:
+            made, seen = op("Conv2D", x, w, strides=strides, padding="SAME"), windows(value, size, stride)
+        else:
+            pads = [(0, 0), *[(self.rng.randint(0, 2), self.rng.randint(0, 2)) for _ in range(2)], (0, 0)]
+            padded = np.pad(value, pads)
+            if min(padded.shape[1:3]) < size:
+                return x, value
+            made = op("Conv2D", op("Pad", x, ax.constant(pads)), w, strides=strides, padding="VALID")
+            seen = sliding(padded, size, stride)
+        return self.scaled(made, np.einsum("bhwcij,ijcn->bhwn", seen, filters))
 
     def depthwise(self, x: Any, value: Array) -> Value:
         each = self.rng.choice([1, 1, 2]) if value.shape[3] < 32 else 1
@@ -132,7 +139,12 @@ def windows(value: Array, size: int, stride: int) -> Array:
     for length in value.shape[1:3]:
         total = max((-(-length // stride) - 1) * stride + size - length, 0)
         pads.append((total // 2, total - total // 2))
-    seen = np.lib.stride_tricks.sliding_window_view(np.pad(value, [*pads, (0, 0)]), (size, size), (1, 2))
+    return sliding(np.pad(value, [*pads, (0, 0)]), size, stride)
+
+
+def sliding(value: Array, size: int, stride: int) -> Array:
+    """The windows within images."""
+    seen = np.lib.stride_tricks.sliding_window_view(value, (size, size), (1, 2))
     return np.asarray(seen[:, ::stride, ::stride])
 
 
