@@ -85,10 +85,31 @@ def make_vectors(vector_bytes: int) -> dict[str, Any]:
         count = vector_of(pointer).lanes
         return types.int64(pointer), lambda context, builder, signature, args: ir.IntType(64)(count)
 
-    return {"load_vector": load_vector, "store_vector": store_vector, "splat": splat, "lanes": lanes} | {
+    return {
+        "load_vector": load_vector,
+        "store_vector": store_vector,
+        "splat": splat,
+        "lanes": lanes,
+        "prefetch": prefetch,
         "vector_maximum": selection("<"),
         "vector_minimum": selection(">"),
     }
+
+
+@intrinsic
+def prefetch(typing_context: Any, pointer: Any) -> Any:
+    """Have the cache line of a pointer brought to the second-level cache, to be read."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.bitcast(args[0], ir.IntType(8).as_pointer())
+        index = ir.IntType(32)
+        reads, second_level, data = index(0), index(2), index(1)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, index, index, index])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, reads, second_level, data])
+        return context.get_dummy_value()
+
+    return types.none(pointer), generate
 
 
 def selection(relation: str) -> Any:

@@ -100,6 +100,7 @@ __all__ = [
     "offset",
     "panel_columns",
     "panel_terms",
+    "prefetch",
     "sin",
     "sinh",
     "splat",
@@ -167,6 +168,10 @@ def load_vector(pointer: Pointer) -> Vector:
 def store_vector(pointer: Pointer, vector: Vector) -> None:
     """Store a vector to the first elements of a pointer."""
     pointer[:_LANES] = vector
+
+
+def prefetch(pointer: Pointer) -> None:
+    """Have the cache line of a pointer brought to the second-level cache; the pointer may be outside of all memory."""
 
 
 def splat(pointer: Pointer, number: Real) -> Vector:

@@ -17,6 +17,7 @@ _STRIP = 512  # elements of a filter strip
 _NS_PER_TAP = 0.06  # per element of float32
 _NS_PER_TAP_OF_ROWS, _NS_PER_ELEMENT = 0.03, 0.05  # the same for sums in registers
 _TWO_VECTORS = 128  # bytes, of the widest kind
+_FAR_BYTES = 10 * 2**20  # of images and outputs from which prefetching pays: less stays in the caches
 _REAL = ("float32", "float64")
 _ROW_KERNELS: dict[tuple[int, int, int], Callable[..., int]] = {
     (3, 1, 1): depthwise_rows.three_adjacent_taps,
@@ -161,11 +162,13 @@ def _rows(case: Depthwise) -> Work | None:
         body = depthwise_rows.three_taps
     if body is None or case.m > 1 or case.c * case.itemsize < _TWO_VECTORS:
         return None
-    words = (0, case.batch * case.vertical.count, 0, *case.sizes()[3:], 0)
+    is_far = case.batch * (case.image_bytes + case.output_bytes) >= _FAR_BYTES
+    ahead = case.vertical.stride if is_far else 0
+    words = (0, case.batch * case.vertical.count, 0, ahead, *case.sizes()[3:], 0)
     elements = case.batch * case.vertical.count * h.count * case.c
     each = (case.taps * _NS_PER_TAP_OF_ROWS + _NS_PER_ELEMENT) * case.itemsize / 4
     return Work(
-        LoopKernel(body, (case.dtype,) * (4 + MOST_OTHERS), 17, 0),
+        LoopKernel(body, (case.dtype,) * (4 + MOST_OTHERS), 18, 0),
         (_INPUTS[0], _INPUTS[1], _OUTPUT, *NOT_READ),
         words,
         (0, 0, 0, *IN_PLACE),

@@ -20,6 +20,7 @@ from aioexec.graph.kernels.loop_language import (
     lanes,
     load_vector,
     offset,
+    prefetch,
     splat,
     store_vector,
 )
@@ -69,6 +70,15 @@ def four_columns(
     store(offset(y, 3 * c), a3, b3, bias, ends)
 
 
+def prefetch_next(y: Pointer, x: Pointer, ahead: int, c: int, w: int, ow: int, sw: int) -> None:
+    """Prefetch what four columns of the next line of the output need: their part of `ahead` lines at x, and their places."""
+    for i in range(ahead):
+        for j in range(4 * sw):
+            prefetch(offset(x, (i * w + j) * c))
+    for j in range(4):
+        prefetch(offset(y, (ow + j) * c))
+
+
 def one_column(
     y: Pointer, x: Pointer, filters: Pointer, bias: Pointer, c: int, right: int, down: int, rows: int, columns: int, kw: int,
     ends: int,
@@ -95,8 +105,8 @@ def end_inside(place: int, step: int, taps: int, size: int, first: int) -> int:
 
 
 def one_line(
-    y: Pointer, line: Pointer, filters: Pointer, bias: Pointer, depth: int, ends: int, down: int, rows: int, w: int, c: int,
-    ow: int, kw: int, sw: int, dw: int, pw: int,
+    y: Pointer, line: Pointer, filters: Pointer, bias: Pointer, depth: int, ends: int, ahead: int, down: int, rows: int, w: int,
+    c: int, ow: int, kw: int, sw: int, dw: int, pw: int,
 ) -> None:  # fmt: skip
     """Compute `depth` channels of a line of the output; `line` is that of the image for the first row of taps inside of it."""
     n = 2 * lanes(y)
@@ -108,6 +118,15 @@ def one_line(
         if column >= left and column < right and right - left >= 4:
             column = min(column, right - 4)
             result, seen = offset(y, column * c), offset(line, (column * sw - pw) * c)
+            if ahead > 0:
+                while part < depth:
+                    part = min(part, depth - n)
+                    here, image, below = offset(result, part), offset(seen, part), offset(filters, part)
+                    prefetch_next(here, offset(image, (rows - 1) * down + w * c), ahead, c, w, ow, sw)
+                    four_columns(
+                        here, image, below, offset(bias, part), c, sw * c, dw * c, down, rows, kw, ends
+                    )
+                    part += n
             while part < depth:
                 part = min(part, depth - n)
                 here, image, below = offset(result, part), offset(seen, part), offset(filters, part)
@@ -152,11 +171,15 @@ def are_finite(filters: Pointer, count: int) -> bool:
 
 def lines(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, others: tuple[Pointer, ...], first: int, count: int, ends: int,
-    h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
-    kernel: int,
+    ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int,
+    pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    """Compute `count` lines of the output; c is at least two vectors."""
+    """Compute `count` lines of the output; c is at least two vectors.
+
+    `ahead`: the lines of the image that are prefetched with each line of the output, for the next; 0 prefetches nothing.
+    """
     finite = are_finite(filters, kh * kw * c)
+    end, down = ends if finite else 0, dh * w * c
     depth = c if kh * kw * c <= NEAR or kh * kw <= FEW_TAPS else 2 * lanes(y)
     for block in range((c + depth - 1) // depth):
         part = min(block * depth, c - depth)
@@ -165,27 +188,11 @@ def lines(
         for number in range(first, first + count):
             place = row * sh - ph
             top = first_inside(place, dh)
-            bottom = end_inside(place, dh, kh, h, top)
+            rows = end_inside(place, dh, kh, h, top) - top
             line = offset(x, (image * h + place + top * dh) * w * c + part)
             result, taps = offset(y, number * ow * c + part), offset(filters, top * kw * c + part)
-            end, down = ends if finite else 0, dh * w * c
-            one_line(
-                result,
-                line,
-                taps,
-                offset(bias, part),
-                depth,
-                end,
-                down,
-                bottom - top,
-                w,
-                c,
-                ow,
-                kw,
-                sw,
-                dw,
-                pw,
-            )
+            b = offset(bias, part)
+            one_line(result, line, taps, b, depth, end, ahead, down, rows, w, c, ow, kw, sw, dw, pw)
             row += 1
             if row == oh:
                 image, row = image + 1, 0
@@ -203,75 +210,54 @@ def lines(
 
 def three_taps(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
+    o5: Pointer, first: int, count: int, ends: int, ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     others = (o0, o1, o2, o3, o4, o5)
     return lines(
-        x,
-        filters,
-        y,
-        bias,
-        others,
-        first,
-        count,
-        ends,
-        h,
-        w,
-        c,
-        oh,
-        ow,
-        kh,
-        3,
-        sh,
-        sw,
-        dh,
-        dw,
-        ph,
-        pw,
-        kernel,
-    )
+        x, filters, y, bias, others, first, count, ends, ahead, h, w, c, oh, ow, kh, 3, sh, sw, dh, dw, ph, pw, kernel,
+    )  # fmt: skip
 
 
 def three_adjacent_taps(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
+    o5: Pointer, first: int, count: int, ends: int, ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     others = (o0, o1, o2, o3, o4, o5)
     return lines(
-        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 1, dh, 1, ph, pw, kernel
-    )
+        x, filters, y, bias, others, first, count, ends, ahead, h, w, c, oh, ow, kh, 3, sh, 1, dh, 1, ph, pw, kernel,
+    )  # fmt: skip
 
 
 def three_adjacent_taps_strided(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
+    o5: Pointer, first: int, count: int, ends: int, ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     others = (o0, o1, o2, o3, o4, o5)
     return lines(
-        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 3, sh, 2, dh, 1, ph, pw, kernel
-    )
+        x, filters, y, bias, others, first, count, ends, ahead, h, w, c, oh, ow, kh, 3, sh, 2, dh, 1, ph, pw, kernel,
+    )  # fmt: skip
 
 
 def five_adjacent_taps(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
+    o5: Pointer, first: int, count: int, ends: int, ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     others = (o0, o1, o2, o3, o4, o5)
     return lines(
-        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 1, dh, 1, ph, pw, kernel
-    )
+        x, filters, y, bias, others, first, count, ends, ahead, h, w, c, oh, ow, kh, 5, sh, 1, dh, 1, ph, pw, kernel,
+    )  # fmt: skip
 
 
 def five_adjacent_taps_strided(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, first: int, count: int, ends: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
-    sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
+    o5: Pointer, first: int, count: int, ends: int, ahead: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
     others = (o0, o1, o2, o3, o4, o5)
     return lines(
-        x, filters, y, bias, others, first, count, ends, h, w, c, oh, ow, kh, 5, sh, 2, dh, 1, ph, pw, kernel
-    )
+        x, filters, y, bias, others, first, count, ends, ahead, h, w, c, oh, ow, kh, 5, sh, 2, dh, 1, ph, pw, kernel,
+    )  # fmt: skip

@@ -39,6 +39,7 @@ def expected(attrs: Any, x: Array, filters: Array) -> Array:
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([0, depthwise_rows.NEAR]),
+    st.sampled_from([0, 2**30]),
     st.tuples(st.integers(1, 2), st.integers(1, 7), st.integers(1, 13), st.integers(16, 21)),
     st.tuples(st.integers(1, 5), st.sampled_from([3, 5])),
     st.integers(1, 3),
@@ -47,7 +48,9 @@ def expected(attrs: Any, x: Array, filters: Array) -> Array:
     st.sampled_from([1, 3]),
     st.randoms(use_true_random=False),
 )
-def test_the_loops_run_as_plain_python_in_shares(near, shape, taps, stride, dilation, padding, lanes, random):
+def test_the_loops_run_as_plain_python_in_shares(
+    near, far, shape, taps, stride, dilation, padding, lanes, random
+):
     attrs = attributes(stride, dilation, padding)
     rng = np.random.default_rng(random.randrange(2**32))
     x, filters = rng.standard_normal(shape), rng.standard_normal((*taps, shape[-1], 1))
@@ -58,6 +61,7 @@ def test_the_loops_run_as_plain_python_in_shares(near, shape, taps, stride, dila
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(depthwise_rows, "NEAR", near)
+        patch.setattr(depthwise_launches, "_FAR_BYTES", far)
         found = run_in_python(depthwise_launches.bind_forward, attrs, [x, filters], wanted.shape, lanes)
 
     np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
@@ -150,12 +154,14 @@ async def result(case: str, workers: int, arrays: list[Array], rectifier: str) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("far", [0, 2**30])
 @pytest.mark.parametrize(("rectifier", "taps"), [("Relu", None), ("Relu6", None), ("Relu6", np.inf)])
 @pytest.mark.parametrize("case", CASES)
 async def test_bias_and_rectifier_are_an_epilogue_with_equal_bits_for_any_number_of_workers(
-    monkeypatch, case, rectifier, taps
+    monkeypatch, case, rectifier, taps, far
 ):
     share_all(monkeypatch)
+    monkeypatch.setattr(depthwise_launches, "_FAR_BYTES", far)
     arrays = values(case, taps)
 
     alone, kinds = await result(case, 1, arrays, rectifier)
