@@ -5,7 +5,7 @@ from __future__ import annotations
 from aioexec.graph.kernels.loop_language import Pointer, exp, gemm, offset
 from aioexec.ops.linalg.product_loops import vector_times_matrix
 from aioexec.ops.nn.softmax_loops import largest_of
-from aioexec.ops.reduction.loops import BLOCK
+from aioexec.ops.reduction.loops import sum_row
 
 NO_MASK, ADDED, SUBTRACTED = range(3)
 """What happens to the mask."""
@@ -107,15 +107,9 @@ def scale_and_mask(x: Pointer, mask: Pointer, masking: int, step: int, n: int, f
 def exponentials(x: Pointer, spare: Pointer, n: int) -> float:
     """x = e^(x - the maximum of x); returns 1 / the sum of these. `spare` holds TILE elements."""
     largest = largest_of(x, spare, n)
-    total = 0.0
-    for start in range(0, n, BLOCK):
-        end = min(start + BLOCK, n)
-        x[start] = exp(x[start] - largest)
-        part = x[start]
-        for i in range(start + 1, end):
-            x[i] = exp(x[i] - largest)
-            part += x[i]
-        total += part
+    for i in range(n):  # all at once: a loop that also sums would begin with the second, and end with scalars
+        x[i] = exp(x[i] - largest)
+    total: float = sum_row(x, n, 0.0)
     return 1.0 / total
 
 

@@ -72,8 +72,7 @@ def bind_layer_norm(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec
         scratch=(Scratch(0, size),),
         reals=(float(attrs["epsilon"]),),
     )
-    launches, scratch = work.cut()
-    return Launches(launches, scratch, inplace=tuple(range(len(terms))))
+    return Launches(*work.cut())  # not in place: vector code is for memory that does not overlap
 
 
 register(

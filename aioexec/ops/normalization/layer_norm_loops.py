@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.kernels.loop_language import Pointer, Real, offset, sqrt
-from aioexec.ops.reduction.loops import BLOCK, sum_row
+from aioexec.ops.reduction.loops import BLOCK
 
 
 def normalize_layer(
@@ -23,32 +23,53 @@ def normalize_layer(
     `unit` is one element of scratch memory, which rounds a float64 to the dtype.
     """
     for r in range(rows):
-        line = offset(y, r * n)
-        source = offset(x, r * n)
+        line, source = offset(y, r * n), offset(x, r * n)
         if adds != 0:
-            other = offset(residual, r * n)
-            for i in range(n):
-                line[i] = source[i] + other[i]
+            unit[0] = add_and_sum(source, offset(residual, r * n), line, n) / n
         else:
-            for i in range(n):
-                line[i] = source[i]
-        unit[0] = sum_row(line, n, 0.0) / n
+            unit[0] = copy_and_sum(source, line, n) / n
         mean = unit[0]
-        for i in range(n):
-            line[i] -= mean
-        unit[0] = 1.0 / sqrt(sum_of_squares(line, n, 0.0) / n + epsilon)
+        unit[0] = 1.0 / sqrt(center(line, mean, n) / n + epsilon)
         factor = unit[0]
         for i in range(n):
             line[i] = line[i] * (factor * scale[i]) + shift[i]
     return 0
 
 
-def sum_of_squares(x: Pointer, n: int, zero: Real) -> Real:
-    """Sum the squares of a row; `zero` determines the dtype of the total."""
-    total = zero
+def add_and_sum(x: Pointer, residual: Pointer, y: Pointer, n: int) -> float:
+    """y = x + residual; return the sum of y."""
+    total = 0.0
     for start in range(0, n, BLOCK):
+        y[start] = x[start] + residual[start]
+        part = y[start]
+        for i in range(start + 1, min(start + BLOCK, n)):
+            y[i] = x[i] + residual[i]
+            part += y[i]
+        total += part
+    return total
+
+
+def copy_and_sum(x: Pointer, y: Pointer, n: int) -> float:
+    """y = x; return the sum."""
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        y[start] = x[start]
+        part = y[start]
+        for i in range(start + 1, min(start + BLOCK, n)):
+            y[i] = x[i]
+            part += y[i]
+        total += part
+    return total
+
+
+def center(x: Pointer, mean: Real, n: int) -> float:
+    """x -= mean; return the sum of squares of x."""
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        x[start] -= mean
         part = x[start] * x[start]
         for i in range(start + 1, min(start + BLOCK, n)):
+            x[i] -= mean
             part += x[i] * x[i]
         total += part
     return total
