@@ -42,6 +42,7 @@ QUESTIONS = [
     "planning",
     "checkpoints",
     "cold_start",
+    "first_rounds",
     "memory",
     "import_time",
 ]

@@ -49,6 +49,12 @@ def _lag(workload: str, benchmark: str, case: str, p99: float, most: float | Non
     return found
 
 
+def _network(case: str, best: float, tensorflow: float = 1.2) -> list[Target]:
+    """Of a whole network: the ratio to TensorFlow, and to the best of the other peers."""
+    ratio = max(best, tensorflow)
+    return _against(case, "networks", case, tensorflow=ratio, onnxruntime=best, torch=best)
+
+
 TARGETS: list[Target] = [
     *_against("1-node step", "step_overhead", "square of 1 element", tensorflow=31, tensorflow_inline=10.2),
     *_against("1-node step", "step_overhead", "square of 1 element", onnxruntime=0.9, jax=1.2),
@@ -88,6 +94,26 @@ TARGETS: list[Target] = [
     *_lag("loop lag, products", "loop_lag", "4 matmuls 1024x1024 in turn", 2, 10),
     *_lag("loop lag, elementwise", "loop_lag", "100 elementwise ops on 1e6", 2, 10),
     *_lag("loop lag, small steps", "loop_lag", "100 small steps a turn", 2, 10),
+    *_network("ResNet-50, batch 1", 1.15),
+    *_network("ResNet-50, batch 8", 1.1),
+    *_network("MobileNet v1, batch 1", 1.3),
+    *_network("BERT-base, batch 1", 1.1),
+    *_network("BERT-base, batch 8", 1.05),
+    *_network("LSTM 256, batch 8", 1.1, tensorflow=2.5),
+    *_network("DLRM, batch 32", 1.3),
+    *_network("GPT-2 a token, batch 1", 1.2),
+    *_network("WaveNet, batch 1", 1.5),
+    *_network("U-Net, batch 1", 1.1),
+    *_against(
+        "ResNet-50 training, batch 8", "networks", "ResNet-50 training, batch 8, variables", tensorflow=1.2
+    ),
+    *_against(
+        "BERT-base training, batch 4", "networks", "BERT-base training, batch 4, variables", tensorflow=1.2
+    ),
+    *_against(
+        "LSTM 256 training, batch 64", "networks", "LSTM 256 training, batch 64, variables", tensorflow=1.2
+    ),
+    *_against("20,000 rounds, empty cache", "first_rounds", "empty kernel cache", tensorflow=1),
     *_against("import", "import_time", "import", tensorflow=13, onnxruntime=0.33),
 ]
 
