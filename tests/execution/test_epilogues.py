@@ -66,7 +66,8 @@ async def test_a_bias_and_a_rectifier_have_the_bits_of_rows_of_their_own(monkeyp
     monkeypatch.setattr(shares, "LAUNCH_NS", 20_000)
 
     found, kinds = await result(case, workers)
-    monkeypatch.setattr(variant_builder, "fuse_epilogues", lambda layout: None)
+    for fusion in ("fuse_epilogues", "call_epilogues"):
+        monkeypatch.setattr(variant_builder, fusion, lambda layout: None)
     apart, others = await result(case, 1)
 
     assert set(kinds) == {"Conv2D"}
