@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec.planning.recognition import input_products
 from tests.planning.recognized import count, drawn, planned, run
 from tests.tiers import feed, graph
 
 STEPS, BATCH, FEATURES, UNITS = 5, 3, 4, 6
 X = drawn(STEPS, BATCH, FEATURES)
 WEIGHTS = drawn(FEATURES + UNITS, UNITS)
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch):
+    """Products move however small they are."""
+    monkeypatch.setattr(input_products, "LEAST_STATE_ELEMENTS", 0)
 
 
 def loop(x: Any, cell: Any, step: int = 1, steps: int = STEPS) -> Any:

@@ -28,6 +28,8 @@ from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 MOST_GROWTH = 16
 """How many times as large as the inputs their product may be, which is in memory while the loop runs; and its most elements."""
 MOST_ELEMENTS = 2**25
+LEAST_STATE_ELEMENTS = 2**20
+"""Elements of the states' matrix from which it pays: a product that is too small to be shared occupies one worker only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ def _is_worthwhile(inputs: _Inputs, product: _Product) -> bool:
         return False
     (steps, _, width), (height, columns) = rows, matrix
     if width is None or height is None or columns is None or width > height or steps == 1:
+        return False
+    if 0 < (height - width) * columns < LEAST_STATE_ELEMENTS:
         return False
     return columns <= width * MOST_GROWTH and prod(dim or 1 for dim in (*rows[:2], columns)) <= MOST_ELEMENTS
 
