@@ -26,6 +26,8 @@ INLINE_LIMIT_NS = 150_000
 """The longest run that begins and ends inline: less than two hops between threads take, and less than a third of a tick."""
 _WINDOW_NS = 2_000_000
 """Total duration of the runs that count as recent."""
+_LONGEST_COUNTED_NS = _WINDOW_NS // 2
+"""What a run adds to that at most: one slow run says little, as the system may have run another process meanwhile."""
 _ENDLESS = 1 << 62
 
 
@@ -94,7 +96,7 @@ class Program(FramePool):
         the following runs inline; all runs of a window must have been expensive for them to leave the loop.
         """
         self._least = nanoseconds if nanoseconds < self._least else self._least
-        self._spent += nanoseconds
+        self._spent += nanoseconds if nanoseconds < _LONGEST_COUNTED_NS else _LONGEST_COUNTED_NS
         if nanoseconds <= self.inline_limit_ns and not self._is_for_workers:
             self.inline = True
         if self._spent > _WINDOW_NS:
