@@ -1,7 +1,7 @@
 """The build hook: compiles the usual kernels for the machine at hand, into `aioexec/devices/jit/packs`.
 
 With AIOEXEC_PACKS=all, for every class of processors of this machine's architecture: that is for wheels that others install.
-If the kernels cannot be compiled, the build says so, and the package compiles them when they are first used.
+If the kernels cannot be compiled, the build warns, and the package compiles them when they are first used.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class KernelPackHook(BuildHookInterface[Any]):
         """Write the packs that are missing; return the classes of processors that have one."""
         from aioexec.devices.jit.cache import ObjectCache, default_directory
         from aioexec.devices.jit.pack_builder import write_pack
-        from aioexec.devices.jit.target import PROCESSOR_CLASSES, host, processor_class
+        from aioexec.devices.jit.target import PROCESSOR_CLASSES, host_class
 
         machine = platform.machine()
         if os.environ.get("AIOEXEC_PACKS") == "all":
             chosen = list(PROCESSOR_CLASSES.get(machine, {}))
         else:
-            here = processor_class(machine, host().features)
+            here = host_class()
             chosen = [] if here is None else [here]
         if not chosen:
             self.app.display_warning(

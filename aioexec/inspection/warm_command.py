@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import platform
 
 from rich.progress import Progress
 
@@ -12,7 +11,7 @@ from aioexec.devices.jit.cache import ObjectCache, default_directory
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.pack import installed_pack
 from aioexec.devices.jit.pack_builder import Builder, source_of
-from aioexec.devices.jit.target import host, processor_class, target_of_class
+from aioexec.devices.jit.target import host, host_class, target_of_class
 from aioexec.inspection import stepping
 from aioexec.inspection.stepping import Stepping
 
@@ -44,7 +43,7 @@ def _compile_usual() -> int:
     target, shipped = host(), installed_pack()
     kernels = usual_kernels.read()
     if shipped is not None:
-        name = processor_class(platform.machine(), target.features)
+        name = host_class()
         assert name is not None, "there is no pack for other processors"
         keys = target_of_class(name)
         kernels = [kernel for kernel in kernels if source_of(kernel, keys).key not in shipped.places]

@@ -26,7 +26,6 @@ from typing import Any
 
 IDLE_SECONDS = 30.0
 NICENESS = 5
-LOWEST_NICENESS = 19
 LENGTHS = struct.Struct(">II")
 LONGEST = 2**28
 
@@ -80,17 +79,15 @@ def load_compiler() -> ModuleType:
 
 
 def run_at_idle_priority(call: Callable[[], None]) -> None:
-    """Make a call in a thread of the lowest priority, and wait for it.
+    """Make a call in a thread of idle priority, where the system has one, and wait for it.
 
     A thread may lower its priority but not raise it again; so each call gets one of its own.
     """
 
     def run() -> None:
-        with contextlib.suppress(OSError):
-            if hasattr(os, "SCHED_IDLE"):
+        if hasattr(os, "SCHED_IDLE"):
+            with contextlib.suppress(OSError):
                 os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-            elif sys.platform.startswith("linux"):  # elsewhere this is the priority of all threads
-                os.nice(LOWEST_NICENESS)
         call()
 
     thread = threading.Thread(target=run)

@@ -18,14 +18,13 @@ import functools
 import json
 import logging
 import os
-import platform
 import struct
 from collections.abc import Mapping, Sequence
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.jit.cache import ABI_VERSION, DamagedEntryError, decode, encode, sha256
 from aioexec.devices.jit.objects import ObjectCode
-from aioexec.devices.jit.target import host, processor_class
+from aioexec.devices.jit.target import host_class
 
 logger = logging.getLogger(__name__)
 
@@ -127,5 +126,5 @@ def open_pack(path: str) -> KernelPack | None:
 @functools.cache
 def installed_pack() -> KernelPack | None:
     """The pack for this machine; None if the package has none."""
-    processor = processor_class(platform.machine(), host().features)
+    processor = host_class()
     return None if processor is None else open_pack(path_of(processor))

@@ -8,13 +8,11 @@ other. Panels follow each other too. The last one is padded with zeros.
 
 from __future__ import annotations
 
-import functools
-import platform
 from typing import Any
 
 import numpy as np
 
-from aioexec.devices.jit.target import host, processor_class
+from aioexec.devices.jit.target import host_class
 from aioexec.graph.kernels.panels import Panels
 
 Array = np.ndarray[Any, Any]
@@ -24,10 +22,9 @@ _VECTOR_BYTES = {"x86-64-v4": 64, "x86-64-v3": 32}
 """The bytes of a vector for the classes of processors whose tiles beat BLAS; the same as in `tiles.registers`."""
 
 
-@functools.cache
 def vector_bytes() -> int:
     """The bytes of a vector of this processor; 0 if products are left to BLAS, which takes no panels."""
-    return _VECTOR_BYTES.get(processor_class(platform.machine().lower(), host().features) or "", 0)
+    return _VECTOR_BYTES.get(host_class() or "", 0)
 
 
 def packed_shape(panels: Panels, itemsize: int) -> tuple[int, int, int]:

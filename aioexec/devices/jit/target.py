@@ -99,6 +99,12 @@ def processor_class(machine: str, features: str) -> str | None:
     return None
 
 
+@functools.cache
+def host_class() -> str | None:
+    """The most capable class that this machine belongs to."""
+    return processor_class(platform.machine(), host().features)
+
+
 def target_of_class(name: str) -> Target:
     """The target that code for all processors of a class is compiled for.
 

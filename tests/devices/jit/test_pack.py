@@ -1,7 +1,6 @@
 """Kernel packs: found by what the kernels were compiled from, checked, reproducible, and what the sources give."""
 
 import ctypes
-import platform
 import random
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from aioexec.devices.jit.target import (
     V3,
     V4,
     host,
+    host_class,
     processor_class,
     target_of_class,
     versions,
@@ -243,7 +243,7 @@ def test_a_loop_of_the_usual_kernels_takes_the_arguments_it_is_given():
 def test_the_installed_pack_is_what_the_sources_give(tmp_path):
     """A share of it, chosen at random; `python -m pytest` beside an installation without a pack has nothing to compare."""
     installed = pack.installed_pack()
-    name = processor_class(platform.machine(), host().features)
+    name = host_class()
     if installed is None or name is None or installed.versions != versions():
         pytest.skip("no pack was built here with these versions of numba and llvmlite")
     target, kernels = target_of_class(name), usual_kernels.read()
