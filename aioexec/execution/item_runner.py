@@ -138,7 +138,9 @@ class ItemRunner:
         self, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> None:
         """Run the item once its program is built, or known not to exist."""
-        await self.cache.wait_for(inputs)
+        build = self.cache.build(inputs)
+        if build is not None:
+            await build.ended.wait()
         program = self._lookup(inputs)
         if program is None:
             await self._reference.run(values, step)

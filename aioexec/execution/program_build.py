@@ -60,7 +60,7 @@ class ProgramBuild:
     Constant: `_keep` is called with each partial program and with the complete one; `_end` once, with the error if there is no
     program; `ended`, set then. Changing: `state`; `runs`, how often reference kernels ran the item meanwhile; `_refused`, the
     kernels that failed; `_variant`, the complete layout; `_demand`, what its kernels are worth; `_left`, nanoseconds that
-    reference kernels take in a run of the latest program; `_is_relaying`, a partial program is being made; `_timer`, to
+    reference kernels take in a run of the latest program; `_is_making_partial`, a partial program is being made; `_timer`, to
     make the next one.
     """
 
@@ -87,7 +87,7 @@ class ProgramBuild:
         self._refused: frozenset[Kernel] = frozenset()
         self._variant: Variant | None = None
         self._left = 0
-        self._is_relaying = False
+        self._is_making_partial = False
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -146,8 +146,7 @@ class ProgramBuild:
         """Every kernel is available or has failed."""
         if self.state is not State.COMPILING:
             return
-        failed = {kernel for kernel in self._complete.kernels if not library().address(kernel)}
-        if failed:
+        if failed := self._missing():
             self._refused |= failed
             self._lay_out()
         else:
@@ -157,6 +156,10 @@ class ProgramBuild:
     def _on_linked(self, program: Program) -> None:
         self._keep(program)
         self.stop()
+
+    def _missing(self) -> frozenset[Kernel]:
+        """The kernels of the complete program that are not available."""
+        return frozenset(kernel for kernel in self._complete.kernels if not library().address(kernel))
 
     @property
     def _complete(self) -> Variant:
@@ -171,17 +174,17 @@ class ProgramBuild:
         if self.state is State.COMPILING and self._demand is not None and not self._demand.is_awaited:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_later(PATIENCE, self._relay)
+            self._timer = self._loop.call_later(PATIENCE, self._make_partial)
 
-    def _relay(self) -> None:
+    def _make_partial(self) -> None:
         """Make a partial program if that is worth it."""
-        if self._is_relaying or self.state is not State.COMPILING:
+        if self._is_making_partial or self.state is not State.COMPILING:
             return
         assert self._demand is not None
-        missing = frozenset(kernel for kernel in self._complete.kernels if not library().address(kernel))
+        missing = self._missing()
         left = sum(self._demand.gains.get(kernel, 0) for kernel in missing)
         if missing and 2 * left <= self._left:
-            self._is_relaying = True
+            self._is_making_partial = True
             self._left = left
             self._submit(self._lay_out_partly, self._on_partly_linked)
 
@@ -196,10 +199,10 @@ class ProgramBuild:
         return self._engine.link(variant, self._item.device)
 
     def _on_partly_linked(self, program: Program | None) -> None:
-        self._is_relaying = False
+        self._is_making_partial = False
         if program is not None:
             self._keep(program)
-        self._relay()
+        self._make_partial()
 
     # Threads
 

@@ -85,20 +85,14 @@ class ProgramCache:
             self._start_build(key, inputs)
         return True
 
-    def build(self, inputs: Sequence[Array]) -> None:
-        """Start to build the program for these inputs, unless it is being built, or is known not to exist."""
+    def build(self, inputs: Sequence[Array]) -> ProgramBuild | None:
+        """Have the program for these inputs built, and return the build; None: it exists, or is known not to exist."""
         key = self.key_of(inputs)
-        if key is not None and not (key in self.programs or key in self.unfit or key in self._building):
+        if key is None or key in self.programs or key in self.unfit:
+            return None
+        if key not in self._building:
             self._start_build(key, inputs)
-
-    async def wait_for(self, inputs: Sequence[Array]) -> None:
-        """Wait until the program for these inputs is built, or is known not to exist."""
-        key = self.key_of(inputs)
-        if key is not None and key not in self.programs:
-            if key not in self._building:
-                self._start_build(key, inputs)
-            if key in self._building:
-                await self._building[key].ended.wait()
+        return self._building.get(key)
 
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
         if self._engine.is_closing:

@@ -38,23 +38,19 @@ _HEAVY_SCORE, _LIGHT_SCORE = 2 * _SLOW_CALL, _SLOW_CALL
 _MOST_SHAPES = 16
 """Sets of shapes of the inputs for which an item has calls of its own."""
 
-
 Successor = Callable[[], Awaitable[None] | None]
 
 
 class _Run:
     """A run of an item: the values of its step, the `calls`, and the `index` of the next one.
 
-    `begun` is the loop or conditional at that index, if it has begun. `successor` may return the run that takes this one's
-    place between two nodes; None if none may, since what nodes change would be changed twice. `shapes` is the key under which
-    calls for these inputs will be kept, None if they are not; `heavy` are the positions of nodes that were estimated to be
-    heavy.
+    `begun` is the loop or conditional at that index, if it has begun. `shapes` is the key under which calls for these inputs
+    will be kept, None if they are not; `heavy` are the positions of nodes that were estimated to be heavy.
     """
 
-    __slots__ = ("begun", "calls", "heavy", "index", "shapes", "step", "successor", "values")
+    __slots__ = ("begun", "calls", "heavy", "index", "shapes", "step", "values")
 
     def __init__(self, values: Values, step: Step, calls: CallList, shapes: Hashable = None) -> None:
-        self.successor: Successor | None = None
         self.values = values
         self.step = step
         self.calls = calls.calls
@@ -106,8 +102,8 @@ class ReferenceTier:
         """Run as much as needs no waiting; returns an awaitable for the rest, if any.
 
         Args:
-            successor: called before each node of the rest, for an item that writes no variable: an awaitable that runs all of
-                the item in place of the rest, or None.
+            successor: called before each slice of the rest, for an item without effects: an awaitable that runs all of the
+                item in place of the rest, or None.
 
         Raises:
             OpError: of the node that failed.
@@ -116,13 +112,12 @@ class ReferenceTier:
         if any(variable.leased for variable in writes):
             return self.run(values, step)
         run = self._make_run(values, step)
-        run.successor = successor
         self._slice(run)
         if run.is_done:
             self._finish(run)
             return None
         if not writes:
-            return self._continue(run)
+            return self._continue(run, successor)
         take(
             writes
         )  # now, since other steps may write before the rest begins; a task may also be cancelled before it begins
@@ -170,10 +165,10 @@ class ReferenceTier:
                 self.item, self._general, self._dependence, run.heavy, run.values
             )
 
-    async def _continue(self, run: _Run) -> None:
-        """Run the remaining nodes, under the item's leases."""
+    async def _continue(self, run: _Run, successor: Successor | None = None) -> None:
+        """Run the remaining nodes, under the item's leases, until the successor returns a run that takes their place."""
         while not run.is_done:
-            if run.successor is not None and (instead := run.successor()) is not None:
+            if successor is not None and (instead := successor()) is not None:
                 await instead
                 return
             if run.begun is not None:

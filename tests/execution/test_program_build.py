@@ -198,7 +198,7 @@ async def test_there_are_few_partial_programs(held: HeldLibrary, monkeypatch: py
             (kernel, *_) = held.missing
             held.make_available(kernel.__eq__)
             await session.run(y, {x: np.ones((4, 4))})
-            await until(lambda: not any(build._is_relaying for build in builds(session)))
+            await until(lambda: not any(build._is_making_partial for build in builds(session)))
         await until(lambda: not builds(session))
 
     left = [len(program.variant.breaks) for program in made]
