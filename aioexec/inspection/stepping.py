@@ -92,20 +92,23 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
 
 
 def results(graph: Graph) -> list[Tensor | Operation]:
-    """The outputs that no operation of the graph uses.
+    """The outputs that no operation of the graph uses, except references, which assignments return.
+
+    Those of operations with control inputs are no results either: that of a `Saver` would write a checkpoint.
 
     Raises:
         InvalidArgumentError: there are none.
     """
-    found = [
+    found: list[Tensor | Operation] = [
         output
         for operation in graph.get_operations()
+        if operation.type not in ("Placeholder", "Const") and not operation.control_inputs
         for output in operation.outputs
-        if not output.consumers() and operation.type not in ("Placeholder", "Const")
+        if not (output.consumers() or output.dtype.is_ref)
     ]
     if not found:
-        raise InvalidArgumentError("the graph computes nothing: say with --fetch which tensors to compute")
-    return list(found)
+        raise InvalidArgumentError("the graph has no results: name the tensors to compute with --fetch")
+    return found
 
 
 def _initializers(graph: Graph) -> list[Operation]:

@@ -139,5 +139,16 @@ def test_the_results_of_a_graph_are_what_nothing_in_it_uses():
         first, second = ax.negative(y, name="first"), ax.sqrt(y, name="second")
 
     assert results(graph) == [first, second]
+
+
+def test_neither_initializers_nor_what_saves_and_restores_are_results_of_a_graph():
+    with ax.Graph().as_default() as graph:
+        y = ax.exp(ax.get_variable("v", [2]), name="y")
+        ax.train.Saver()
+
+    assert results(graph) == [y]
+
+
+def test_a_graph_without_results_is_refused():
     with ax.Graph().as_default() as empty, pytest.raises(ax.errors.InvalidArgumentError, match="--fetch"):
         results(empty)
