@@ -156,7 +156,7 @@ class KernelLibrary:
         self.cache = cache
         self.process = process if process is not None else CompilerProcess()
         self._emit = emit
-        self._find_pack = find_pack  # called by the first compiler thread: it asks LLVM what the processor is
+        self._find_pack = find_pack  # called by the first compiler thread, since it loads LLVM
         self._linker = Linker(EXTERNAL_SYMBOLS)
         self._ir_compiler: IrCompiler | None = None  # made by the first compiler thread
         self._addresses: dict[Kernel, int] = {}  # available; only grows
@@ -202,7 +202,7 @@ class KernelLibrary:
         return self._statistics
 
     def request(self, kernels: Iterable[Kernel], demand: Demand | None = None) -> Future[None]:
-        """Have kernels compiled: those that someone waits for first, then those that would save the most time.
+        """Have kernels compiled: those that a step or a caller waits for first, then those that would save the most time.
 
         Args:
             demand: what they are worth; None: the caller waits for them.
@@ -312,26 +312,19 @@ class KernelLibrary:
 
     def _find_loop(self, kernel: LoopKernel) -> None:
         request = request_for(kernel)
-        key = key_of("loop", request, compiler_text(), host())
-        if self._link_shipped(kernel, pack_key("loop", request, compiler_text())) or self._link_cached(
-            kernel, key
-        ):
-            return
-        if self._unavailable:
+        key = self._link_stored(kernel, "loop", request, compiler_text())
+        if key and self._unavailable:
             self._settle(kernel, failure=self._unavailable)
-            return
-        self._loop_compiler.put(LoopJob(kernel, key, request))
+        elif key:
+            self._loop_compiler.put(LoopJob(kernel, key, request))
 
     def _compile_template(self, kernel: ElementwiseKernel) -> None:
         text = self._emit(kernel, SYMBOL)
-        key = key_of("template", text, OPTIMISATION, host())
-        if self._link_shipped(kernel, pack_key("template", text, OPTIMISATION)) or self._link_cached(
-            kernel, key
-        ):
-            return
-        if self._ir_compiler is None:
-            self._ir_compiler = IrCompiler(host())
-        self._link_new(kernel, key, self._ir_compiler.compile_ir(SYMBOL, text))
+        key = self._link_stored(kernel, "template", text, OPTIMISATION)
+        if key:
+            if self._ir_compiler is None:
+                self._ir_compiler = IrCompiler(host())
+            self._link_new(kernel, key, self._ir_compiler.compile_ir(SYMBOL, text))
 
     def _compile_loop(self, job: LoopJob) -> None:
         """Second thread: have the child compile one loop."""
@@ -356,31 +349,26 @@ class KernelLibrary:
             self._fail(job.kernel, f"{type(error).__name__}: {error}")
         self._count(seconds=time.perf_counter() - started)
 
-    def _link_shipped(self, kernel: Kernel, key: str) -> bool:
-        """Link a kernel of the pack, if that has it."""
-        pack = self._find_pack()
+    def _link_stored(self, kernel: Kernel, kind: str, text: str, how: str) -> str:
+        """Link a kernel that is in the pack or in the cache; if it is in neither, return its key in the cache, else ""."""
+        pack, key = self._find_pack(), key_of(kind, text, how, host())
+        if pack is not None and self._link_from(pack.load, pack_key(kind, text, how), kernel, "shipped"):
+            return ""
+        return "" if self._link_from(self.cache.load, key, kernel, "cached") else key
+
+    def _link_from(
+        self, load: Callable[[str], ObjectCode | None], key: str, kernel: Kernel, origin: str
+    ) -> bool:
+        """Link a stored object, if it exists and can be used."""
         try:
-            code = None if pack is None else pack.load(key)
+            code = load(key)
             if code is None:
                 return False
             address = self._linker.link(code)
         except (OSError, DamagedEntryError, ObjectRefusedError) as error:
-            logger.warning("kernel %s: shipped object %s not used: %s", describe(kernel), key, error)
+            logger.warning("kernel %s: %s object %s not used: %s", describe(kernel), origin, key, error)
             return False
-        self._count(shipped=1)
-        self._settle(kernel, address=address)
-        return True
-
-    def _link_cached(self, kernel: Kernel, key: str) -> bool:
-        code = self.cache.load(key)
-        if code is None:
-            return False
-        try:
-            address = self._linker.link(code)
-        except ObjectRefusedError as error:
-            logger.warning("kernel %s: cached object %s not used: %s", describe(kernel), key, error)
-            return False
-        self._count(cached=1)
+        self._count(**{origin: 1})
         self._settle(kernel, address=address)
         return True
 
