@@ -51,7 +51,7 @@ def divided(tensors: list[Any]) -> Any:
     return ax.transpose(ax.matmul(ax.nn.softmax(scores), value), [0, 2, 1, 3])
 
 
-def with_turned_keys(tensors: list[Any]) -> Any:
+def with_transposed_keys(tensors: list[Any]) -> Any:
     query, key, value = tensors
     split = ax.transpose(ax.reshape(key, [B, S, H, D]), [0, 2, 3, 1])
     scores = np.float32(SCALE) * ax.matmul(heads(query, H), split)
@@ -72,7 +72,9 @@ def with_exponentials(tensors: list[Any]) -> Any:
     return ax.transpose(ax.matmul(weights, value), [0, 2, 1, 3])
 
 
-@pytest.mark.parametrize("build", [bert, divided, with_turned_keys, with_scaled_queries, with_exponentials])
+@pytest.mark.parametrize(
+    "build", [bert, divided, with_transposed_keys, with_scaled_queries, with_exponentials]
+)
 @pytest.mark.parametrize("jit", ["off", "eager"])
 async def test_attention_is_one_node_without_transpositions(build, jit):
     with graph():
@@ -105,7 +107,7 @@ async def test_without_scale_mask_and_permutations_it_is_one_node_too():
     np.testing.assert_allclose(result, attention_values(*values), rtol=1e-5, atol=1e-6)
 
 
-async def test_the_bits_do_not_depend_on_the_tier_being_asked_twice_and_differ_little_from_the_nodes():
+async def test_the_bits_are_the_same_each_time_and_differ_little_from_the_nodes():
     with graph():
         tensors = inputs()
         y = bert(tensors)
@@ -130,7 +132,7 @@ def fetched_weights(tensors: list[Any]) -> list[Any]:
     return [y, y.op.inputs[0].op.inputs[0]]
 
 
-def fetched_scores_by_control_edge(tensors: list[Any]) -> list[Any]:
+def with_weights_waited_for(tensors: list[Any]) -> list[Any]:
     y = bert(tensors)
     weights = y.op.inputs[0].op.inputs[0]
     with ax.control_dependencies([weights]):
@@ -164,7 +166,7 @@ def with_a_factor_for_each_head(tensors: list[Any]) -> list[Any]:
     "build",
     [
         fetched_weights,
-        fetched_scores_by_control_edge,
+        with_weights_waited_for,
         trained,
         over_another_axis,
         with_transposed_weights,
@@ -220,6 +222,29 @@ async def test_batches_that_broadcast_are_computed_by_the_reference_kernel():
     values = [drawn(2, 3, 4, 5), drawn(1, 3, 6, 5), drawn(2, 1, 6, 2)]
 
     (result,) = await run([y], dict(zip(tensors, values, strict=True)), "eager")
+
+    np.testing.assert_allclose(result, attention_values(*values), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize(
+    ("dims", "key", "mask"),
+    [
+        ([3, 3, 3, 4], (B, S, D), (3, B, T, S)),
+        ([3, 3, 3, None], (B, S, D), (3, B, T, S)),
+        ([3, None, 3, 3], (3, B, S, D), (B, T, S)),
+        ([3, 3, 3, 3], (B, 1, D), (B, T, S)),
+    ],
+    ids=["more dimensions", "unknown mask", "unknown keys", "more columns"],
+)
+async def test_scores_may_broadcast_to_the_mask_and_operands_to_each_other(dims, key, mask, jit):
+    values = [drawn(*shape) for shape in ((B, T, D), key, (B, S, D), mask)]
+    with graph():
+        tensors = [feed(None if rank is None else [None] * rank) for rank in dims]
+        scores = ax.matmul(tensors[0], tensors[1], transpose_b=True) + tensors[3]
+        y = ax.matmul(ax.nn.softmax(scores), tensors[2])
+
+    (result,) = await run([y], dict(zip(tensors, values, strict=True)), jit)
 
     np.testing.assert_allclose(result, attention_values(*values), rtol=1e-5, atol=1e-6)
 

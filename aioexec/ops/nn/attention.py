@@ -69,12 +69,12 @@ def attention_dims(context: ShapeContext) -> Sequence[Dims]:
     if query is None or key is None or value is None:
         return [None]
     shapes.merge(query[-1:], key[-1:])
-    shapes.merge(key[-2:-1], value[-2:-1])
     scores: Dims = shapes.concatenate(shapes.broadcast(query[:-2], key[:-2]), (query[-2], key[-2]))
     for mask in context.inputs[len(ORDERS) :]:
         scores = shapes.broadcast(scores, mask)
     if scores is None:
         return [None]
+    shapes.merge(scores[-1:], value[-2:-1])
     batch = shapes.broadcast(scores[:-2], value[:-2])
     return [permuted(shapes.concatenate(batch, (scores[-2], value[-1])), context.attrs["output_order"])]
 
@@ -90,10 +90,17 @@ def attention_kernel(context: KernelContext) -> Compute:
                     f"input {k} must have {len(order)} dimensions, its shape is {list(inputs[k].shape)}"
                 )
         query, key, value = (np.transpose(x, order) for x, order in zip(inputs, orders, strict=False))
-        check_sizes(query, key, value)
+        if query.shape[-1] != key.shape[-1]:
+            raise InvalidArgumentError(
+                f"queries and keys must have the same depth, got {query.shape[-1]} and {key.shape[-1]}"
+            )
         scores = multiply(query, np.swapaxes(key, -1, -2)) * query.dtype.type(attrs["scale"])
         for mask in inputs[len(ORDERS) :]:
             scores = scores - mask if attrs["subtracts"] else scores + mask
+        if scores.shape[-1] != value.shape[-2]:
+            raise InvalidArgumentError(
+                f"there must be as many values as scores, got {value.shape[-2]} and {scores.shape[-1]}"
+            )
         result = multiply(softmax_values(scores), value)
         return np.ascontiguousarray(np.transpose(result, attrs["output_order"]))
 
@@ -107,17 +114,6 @@ def attention_work(attrs: Attrs, inputs: Sequence[Any]) -> float:
     scores = query.size // max(query.shape[attrs["query_order"][-1]], 1) * columns
     depths = query.shape[attrs["query_order"][-1]] + value.shape[attrs["value_order"][-1]]
     return float(scores * (1.5 * depths + 40.0))
-
-
-def check_sizes(query: Array, key: Array, value: Array) -> None:
-    if query.shape[-1] != key.shape[-1]:
-        raise InvalidArgumentError(
-            f"queries and keys must have the same depth, got {query.shape[-1]} and {key.shape[-1]}"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise InvalidArgumentError(
-            f"there must be as many values as keys, got {value.shape[-2]} and {key.shape[-2]}"
-        )
 
 
 # Native form

@@ -7,8 +7,6 @@ transposed in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aioexec.planning.recognition.patterns import (
     ADD,
     Match,
@@ -26,7 +24,8 @@ _PRODUCTS = "BatchMatMulV2 BatchMatMulV3 BatchMatMul"
 _RANKS = (3, 4)
 _FLOATS = ("float32", "float64")
 
-_QUERY, _KEY, _VALUE, _MASK = Value(), Value(), Value(), Value()
+_OPERANDS = _QUERY, _KEY, _VALUE = Value(), Value(), Value()
+_MASK = Value()
 _FACTOR, _DIVISOR, _QUERY_FACTOR = Scalar(), Scalar(), Scalar()
 _SCORES = call(
     _PRODUCTS,
@@ -58,15 +57,11 @@ def recognize_attention(graph: Subgraph, bind: Bind) -> None:
 
 
 def _replace(rewriting: Rewriting, found: Match) -> None:
-    core = found.root[0]
-    if core.output_dtype(0).name not in _FLOATS:
-        return
-    ranks = {len(dims) for edge in (found[_QUERY], found[_KEY], found[_VALUE]) if (dims := dims_of(edge))}
-    if len(ranks) != 1 or not ranks <= set(_RANKS) or not _has_equal_batches(found):
+    core, rank = found.root[0], _rank(found)
+    if core.output_dtype(0).name not in _FLOATS or rank is None or not _has_equal_batches(found):
         return
     if not is_exact(core, _scale(found)) or not rewriting.is_closed(found.nodes(), [core]):
         return
-    (rank,) = ranks
     query, query_order = _before(found[_QUERY], rank)
     key, key_order = _before(found[_KEY], rank)
     value, value_order = _before(found[_VALUE], rank)
@@ -99,12 +94,21 @@ def _scale(found: Match) -> float:
     return factor / found.scalar(_DIVISOR) if _DIVISOR in found else factor
 
 
+def _rank(found: Match) -> int | None:
+    """The rank of all operands; None if the kernel does not support it, or if it may differ or be that of the mask instead."""
+    query, key, value = (len(dims_of(found[each]) or ()) for each in _OPERANDS)
+    mask = dims_of(found[_MASK]) if _MASK in found else ()
+    if query not in _RANKS or not query == key == value or mask is None or len(mask) > query:
+        return None
+    return query
+
+
 def _has_equal_batches(found: Match) -> bool:
     """Whether BatchMatMul, which does not broadcast, would accept the operands; the newer ops broadcast, as the kernel does."""
     products = [found[_SCORES][0], found[_ATTENTION][0]]
     if all(node.row.name != "BatchMatMul" for node in products):
         return True
-    batches = [dims[:-2] for edge in (found[_QUERY], found[_KEY], found[_VALUE]) if (dims := dims_of(edge))]
+    batches = [(dims_of(found[each]) or ())[:-2] for each in _OPERANDS]
     return None not in batches[0] and all(batch == batches[0] for batch in batches)
 
 
@@ -120,8 +124,4 @@ def _permutation(node: Node, rank: int) -> tuple[int, ...] | None:
     if node.feed is not None or node.row.name != "Transpose" or node.is_constant or node.controls:
         return None
     order = constant_of(node.inputs[1])
-    return None if order is None or not _permutes(order.tolist(), rank) else tuple(order.tolist())
-
-
-def _permutes(order: Sequence[int], rank: int) -> bool:
-    return sorted(order) == list(range(rank))
+    return None if order is None or sorted(order.tolist()) != [*range(rank)] else tuple(order.tolist())
