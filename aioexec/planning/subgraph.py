@@ -231,6 +231,12 @@ class Subgraph:
         return "\n".join(_lines(self.nodes))
 
 
+def known_value(edge: Edge) -> Value | None:
+    """The content of an edge if its node is a constant."""
+    node, index = edge
+    return None if node.values is None else node.values[index]
+
+
 def _lines(nodes: Iterable[Node]) -> Iterator[str]:
     for node in nodes:
         kind = "Feed" if node.feed is not None else "Folded" if node.is_constant else node.row.name

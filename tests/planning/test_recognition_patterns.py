@@ -8,7 +8,7 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.planning.recognition.patterns import Scalar, Value, call, match, one_of
-from aioexec.planning.recognition.rewriting import Rewriting
+from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 from tests.planning.planned import by_name, pruned
 from tests.tiers import constant, feed, graph, op

@@ -17,7 +17,7 @@ from aioexec.planning.recognition.patterns import (
     match,
     one_of,
 )
-from aioexec.planning.recognition.rewriting import Rewriting, dims_of, is_exact
+from aioexec.planning.rewriting.replacement import Rewriting, dims_of, is_exact
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 
 _PRODUCTS = "BatchMatMulV2 BatchMatMulV3 BatchMatMul"
@@ -68,8 +68,8 @@ def _replace(rewriting: Rewriting, found: Match) -> None:
     if not found[_SCORES][0].op.attrs["adj_y"]:
         key_order = (*key_order[:-2], key_order[-1], key_order[-2])
     nodes, root, order = found.nodes(), core, tuple(range(rank))
-    after = rewriting.only_consumer(core)
-    permutation = None if after is None or after.inputs[:1] != [(core, 0)] else _permutation(after, rank)
+    after = rewriting.uses.only_user(core)
+    permutation = None if after is None else _permutation(after, rank)
     if after is not None and permutation is not None:
         nodes, root, order = [*nodes, after], after, permutation
     made = rewriting.make(

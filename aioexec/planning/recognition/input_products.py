@@ -22,7 +22,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.recognition.patterns import constant_of
-from aioexec.planning.recognition.rewriting import Rewriting, dims_of
+from aioexec.planning.rewriting.replacement import Rewriting, dims_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 
 MOST_GROWTH = 16
@@ -68,7 +68,7 @@ def _product(node: Node, rewriting: Rewriting) -> _Product | None:
     if node.op.attrs["transpose_a"] or node.op.attrs["transpose_b"] or not _is_invariant(enter):
         return None
     joined = left[0]
-    if joined.feed is None and joined.row.name == "ConcatV2" and rewriting.only_consumer(joined) is node:
+    if joined.feed is None and joined.row.name == "ConcatV2" and rewriting.uses.only_user(joined) is node:
         axis = constant_of(joined.inputs[-1])
         if axis is not None and int(axis.reshape(())) in (1, -1):
             return _Product(node, enter, joined.inputs[:-1], joined)

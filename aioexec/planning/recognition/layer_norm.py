@@ -18,7 +18,7 @@ from aioexec.planning.recognition.patterns import (
     one_of,
 )
 from aioexec.planning.recognition.reductions import reduces_rows
-from aioexec.planning.recognition.rewriting import Rewriting, dims_of, is_exact
+from aioexec.planning.rewriting.replacement import Rewriting, dims_of, is_exact
 from aioexec.planning.subgraph import Bind, Edge, Subgraph
 
 _FLOATS = ("float32", "float64")

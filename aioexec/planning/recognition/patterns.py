@@ -13,7 +13,7 @@ from typing import Final
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Role
-from aioexec.planning.subgraph import Edge, Node, Value as Content
+from aioexec.planning.subgraph import Edge, Node, Value as Content, known_value
 
 Bound = dict["Pattern", Edge]
 """The edge that each pattern has matched so far."""
@@ -97,11 +97,9 @@ def match(pattern: Pattern, edge: Edge) -> Match | None:
 
 def constant_of(edge: Edge) -> Content | None:
     """The content of an edge if that is constant, also inside of a loop, where constants have control edges."""
-    node, index = edge
-    if node.values is not None:
-        return node.values[index]
-    if node.feed is not None or node.row.role is not Role.CONSTANT:
-        return None
+    node, _ = edge
+    if node.values is not None or node.feed is not None or node.row.role is not Role.CONSTANT:
+        return known_value(edge)
     value: Content = node.op.attrs["value"]
     return value
 

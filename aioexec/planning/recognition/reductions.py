@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioexec.planning.recognition.patterns import constant_of
-from aioexec.planning.recognition.rewriting import dims_of
+from aioexec.planning.rewriting.replacement import dims_of
 from aioexec.planning.subgraph import Node
 
 

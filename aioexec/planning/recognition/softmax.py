@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aioexec.planning.recognition.patterns import Value, call, match
 from aioexec.planning.recognition.reductions import reduces_rows
-from aioexec.planning.recognition.rewriting import Rewriting
+from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.subgraph import Bind, Subgraph
 
 _X = Value()

@@ -1,1 +1,1 @@
-"""Passes that replace operations by fewer or cheaper ones; their results differ by rounding only."""
+"""Passes that replace operations by fewer or cheaper ones, with the same results but for rounding; and such replacement."""

@@ -19,17 +19,18 @@ edges or devices, nor if w s or t is not finite.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from functools import reduce
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.node import Operation
-from aioexec.planning.new_nodes import NodeMaker
+from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.rewriting.uses import Uses
 from aioexec.planning.simplify import LARGEST_FOLDED
-from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph, Value
+from aioexec.planning.subgraph import Bind, Node, Subgraph, Value, known_value
 
 _FLOATS: Final = ("float32", "float64")
 _BATCH_NORMS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -92,48 +93,20 @@ _folded: Final[WeakKeyDictionary[Operation, _Folded]] = WeakKeyDictionary()
 
 def fold_channel_scales(graph: Subgraph, bind: Bind) -> None:
     """Fold scales and shifts of channels into the convolutions and products before them."""
-    uses = Uses(graph)
-    before: dict[int, list[Node]] = {}
-    replacements: dict[int, Node] = {}
-    instead: dict[int, Node] = {}
-    maker = NodeMaker(lambda name: f"{name}/folded")
+    rewriting = Rewriting(graph)
     for node in graph.nodes:
         linear = _linear_of(node)
-        chain = [] if linear is None else list(_chain(linear, uses))
-        if linear is None or not any(affine.scales for _, affine in chain):
-            continue
-        last, total = chain[-1][0], chain[0][1]
-        for _, affine in chain[1:]:
-            total = total.then(affine)
-        made = _fold(linear, total, last, maker)
-        if made is not None:
-            before[id(node)], replacements[id(last)] = made
-            if replacements[id(last)] is not node:
-                instead[id(last)] = replacements[id(last)]
-    if replacements:
-        _apply(graph, before, replacements, instead)
-
-
-def _apply(
-    graph: Subgraph, before: dict[int, list[Node]], replacements: dict[int, Node], instead: dict[int, Node]
-) -> None:
-    """Insert constants before the linear operations, and biases at the places of the last operations of the chains."""
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        nodes.extend(before.get(id(node), ()))
-        nodes.append(node)
-        if id(node) in instead:
-            nodes.append(instead[id(node)])
-    graph.nodes = nodes
-    graph.replace(replacements)
-    graph.drop_unneeded()
+        chain = [] if linear is None else list(_chain(linear, rewriting.uses))
+        if linear is not None and any(affine.scales for _, affine in chain):
+            _fold(rewriting, linear, chain)
+    rewriting.apply()
 
 
 def _linear_of(node: Node) -> _Linear | None:
     """A node as a linear operation with a constant filter, if it is one."""
     if node.feed is not None or node.row.name not in _LINEAR or node.is_constant:
         return None
-    filter = _constant(node.inputs[1])
+    filter = known_value(node.inputs[1])
     if filter is None or filter.dtype.name not in _FLOATS or not 0 < filter.nbytes <= LARGEST_FOLDED:
         return None
     return _LINEAR[node.row.name](node, filter)
@@ -161,11 +134,6 @@ _LINEAR: Final[dict[str, Callable[[Node, Value], _Linear | None]]] = {
 }
 
 
-def _constant(edge: Edge) -> Value | None:
-    producer, index = edge
-    return None if producer.values is None else producer.values[index]
-
-
 def _chain(linear: _Linear, uses: Uses) -> Iterator[tuple[Node, _Affine]]:
     """The operations behind a linear one that can be folded into it."""
     node = linear.node
@@ -187,10 +155,10 @@ def _affine_of(node: Node, value: Node, linear: _Linear) -> _Affine | None:
     if name == "BiasAdd":
         if node.inputs[0][0] is not value or node.op.attrs["data_format"] != linear.data_format:
             return None
-        return _shift(_vector(_constant(node.inputs[1]), linear))
+        return _shift(_vector(known_value(node.inputs[1]), linear))
     if name not in _EACH_BY_CONSTANT:
         return None
-    first, second = (_constant(edge) for edge in node.inputs)
+    first, second = (known_value(edge) for edge in node.inputs)
     operand = second if node.inputs[0][0] is value else first if name in _COMMUTATIVE else None
     vector = _broadcast(operand, linear)
     if vector is None or name in ("Add", "AddV2"):
@@ -213,7 +181,7 @@ def _batch_norm(node: Node, value: Node, linear: _Linear) -> _Affine | None:
     attrs = node.op.attrs
     if attrs["is_training"] or attrs["data_format"] != linear.data_format or linear.rank != 4:
         return None
-    scale, offset, mean, variance = (_vector(_constant(edge), linear) for edge in node.inputs[1:5])
+    scale, offset, mean, variance = (_vector(known_value(edge), linear) for edge in node.inputs[1:5])
     if scale is None or offset is None or mean is None or variance is None:
         return None
     with np.errstate(all="ignore"):
@@ -238,21 +206,22 @@ def _broadcast(value: Value | None, linear: _Linear) -> Value | None:
     return np.broadcast_to(value.reshape(-1), linear.channels).astype(np.float64)
 
 
-def _fold(linear: _Linear, affine: _Affine, last: Node, maker: NodeMaker) -> tuple[list[Node], Node] | None:
-    """Give a linear operation the folded filter: the new constants, and the node that replaces the last one folded."""
+def _fold(rewriting: Rewriting, linear: _Linear, chain: list[tuple[Node, _Affine]]) -> None:
+    """Give a linear operation the folded filter, and replace the chain behind it by at most an addition of a bias."""
+    node, folded = linear.node, [each for each, _ in chain]
     with np.errstate(all="ignore"):
+        affine = reduce(_Affine.then, (each for _, each in chain))
         filter, bias = _scaled(linear, affine.s), affine.t.astype(linear.filter.dtype)
     if not (np.isfinite(filter).all() and np.isfinite(bias).all()):
-        return None
-    node = linear.node
-    constants = [_constant_node(filter, node, maker)]
-    node.inputs = [node.inputs[0], (constants[0], 0)]
-    if not affine.shifts:
-        return constants, node
-    constants.append(_constant_node(bias, last, maker))
-    inputs = (node, 0), (constants[1], 0)
-    added = maker.make("BiasAdd", last, last.device, inputs, name=last.name, data_format=linear.data_format)
-    return constants, added
+        return
+    node.inputs = [node.inputs[0], rewriting.constant(filter, node, "/folded")]
+    last = folded[-1]
+    if affine.shifts:
+        inputs = [(node, 0), rewriting.constant(bias, last, "/folded")]
+        added = rewriting.make("BiasAdd", last, inputs, data_format=linear.data_format)
+        rewriting.replace(folded, [(last, 0)], added)
+    else:
+        rewriting.replace([node, *folded], [(last, 0)], node)
 
 
 def _scaled(linear: _Linear, s: Value) -> Value:
@@ -264,10 +233,3 @@ def _scaled(linear: _Linear, s: Value) -> Value:
     folded = _Folded(linear.filter, s, product.astype(linear.filter.dtype))
     _folded[linear.node.op] = folded
     return folded.filter
-
-
-def _constant_node(value: Value, cause: Node, maker: NodeMaker) -> Node:
-    attrs: dict[str, Any] = {"value": value, "dtype": cause.output_dtype(0).base_dtype}
-    made = maker.make("Const", cause, cause.device, **attrs)
-    made.values = (value,)
-    return made

@@ -10,46 +10,42 @@ from typing import Final
 
 import numpy as np
 
-from aioexec.planning.new_nodes import NodeMaker
+from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.rewriting.uses import Uses
-from aioexec.planning.subgraph import Bind, Node, Subgraph
+from aioexec.planning.subgraph import Bind, Node, Subgraph, known_value
 
 _CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 
 
 def fold_pads(graph: Subgraph, bind: Bind) -> None:
     """Fold pads into the convolutions behind them."""
-    uses = Uses(graph)
-    maker = NodeMaker(lambda name: name)
-    replacements: dict[int, Node] = {}
+    rewriting = Rewriting(graph)
     for node in graph.nodes:
-        if node.feed is not None or node.is_constant or node.row.name not in _CONVOLUTIONS:
-            continue
-        pad = node.inputs[0][0]
-        paddings = _paddings_of(pad, node, uses)
-        if paddings is None or node.op.attrs["padding"] != "VALID":
-            continue
-        attrs = node.op.attrs | {"padding": "EXPLICIT", "explicit_paddings": paddings}
-        inputs = [pad.inputs[0], node.inputs[1]]
-        replacements[id(node)] = maker.make(
-            node.row.name, node, node.device, inputs, node.controls, node.name, **attrs
-        )
-    if replacements:
-        graph.nodes = [replacements.get(id(node), node) for node in graph.nodes]
-        graph.replace(replacements)
-        graph.drop_unneeded()
+        paddings = _paddings_for(node, rewriting.uses)
+        if paddings is not None:
+            attrs = node.op.attrs | {"padding": "EXPLICIT", "explicit_paddings": paddings}
+            inputs = [node.inputs[0][0].inputs[0], node.inputs[1]]
+            rewriting.replace([node], [(node, 0)], rewriting.make(node.row.name, node, inputs, **attrs))
+    rewriting.apply()
 
 
-def _paddings_of(pad: Node, convolution: Node, uses: Uses) -> tuple[int, ...] | None:
-    """The paddings of a Pad that only a convolution uses, in order; None if it cannot be folded."""
+def _paddings_for(node: Node, uses: Uses) -> tuple[int, ...] | None:
+    """The paddings of the Pad before a convolution, in order; None if there is none that can be folded."""
+    if node.feed is not None or node.is_constant or node.row.name not in _CONVOLUTIONS:
+        return None
+    pad = node.inputs[0][0]
     if pad.feed is not None or pad.is_constant or pad.row.name != "Pad" or pad.controls:
         return None
-    known = pad.inputs[1][0].values
-    if known is None or uses.only_user(pad) is not convolution or pad.device != convolution.device:
+    known = known_value(pad.inputs[1])
+    if known is None or uses.only_user(pad) is not node or pad.device != node.device:
         return None
-    paddings = known[pad.inputs[1][1]]
-    order = convolution.op.attrs["data_format"]
+    order = node.op.attrs["data_format"]
     outer = [order.index("N"), order.index("C")]
-    if paddings.shape != (4, 2) or np.any(paddings < 0) or np.any(paddings[outer]):
+    if (
+        node.op.attrs["padding"] != "VALID"
+        or known.shape != (4, 2)
+        or np.any(known < 0)
+        or np.any(known[outer])
+    ):
         return None
-    return tuple(int(each) for each in paddings.reshape(-1))
+    return tuple(int(each) for each in known.reshape(-1))

@@ -10,15 +10,15 @@ four times as many as before.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.node import Operation
-from aioexec.planning.new_nodes import NodeMaker
-from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
+from aioexec.planning.rewriting.replacement import Rewriting
+from aioexec.planning.subgraph import Bind, Node, Subgraph, Value, known_value
 
 LEAST_CHANNELS: Final = 32
 LEAST_TILES: Final = 49
@@ -59,28 +59,19 @@ def transform_filters(filter: Value) -> Value:
 
 def use_winograd(graph: Subgraph, bind: Bind) -> None:
     """Replace convolutions by Winograd's algorithm where that is faster."""
-    maker = NodeMaker(lambda name: f"{name}/winograd")
-    nodes: list[Node] = []
-    replacements: dict[int, Node] = {}
+    rewriting = Rewriting(graph)
     for node in graph.nodes:
         filter = _filter_of(node)
-        nodes.append(node)
         if filter is not None:
-            made = _replacement(node, filter, maker)
-            nodes += made
-            replacements[id(node)] = made[-1]
-    if replacements:
-        graph.nodes = nodes
-        graph.replace(replacements)
-        graph.drop_unneeded()
+            _replace(rewriting, node, filter)
+    rewriting.apply()
 
 
 def _filter_of(node: Node) -> Value | None:
     """The constant filters of a convolution that is to be replaced; None for any other node."""
     if node.feed is not None or node.row.name != "Conv2D" or node.is_constant or node.controls:
         return None
-    attrs, (producer, index) = node.op.attrs, node.inputs[1]
-    filter = None if producer.values is None else producer.values[index]
+    attrs, filter = node.op.attrs, known_value(node.inputs[1])
     if filter is None or filter.dtype != np.float32 or filter.shape[:2] != (3, 3):
         return None
     if attrs["data_format"] != "NHWC" or max(*attrs["strides"], *attrs["dilations"]) > 1:
@@ -95,16 +86,12 @@ def _filter_of(node: Node) -> Value | None:
     return filter if np.isfinite(filter).all() else None
 
 
-def _replacement(node: Node, filter: Value, maker: NodeMaker) -> list[Node]:
-    """The transformed filters as a constant, and the convolution with them."""
+def _replace(rewriting: Rewriting, node: Node, filter: Value) -> None:
+    """Replace a convolution by one with the transformed filters, a constant."""
     known = _transformed.get(node.op)
     if known is None or known.source is not filter:
         known = _transformed[node.op] = _Transformed(filter, transform_filters(filter))
-    attrs: dict[str, Any] = {"value": known.filter, "dtype": node.output_dtype(0).base_dtype}
-    constant = maker.make("Const", node, node.device, **attrs)
-    constant.values = (known.filter,)
+    inputs = [node.inputs[0], rewriting.constant(known.filter, node, "/winograd")]
     names = ("padding", "explicit_paddings")
-    given = {name: node.op.attrs[name] for name in names if name in node.op.attrs}
-    inputs = node.inputs[0], (constant, 0)
-    made = maker.make("_WinogradConv2D", node, node.device, inputs, name=node.name, **given)
-    return [constant, made]
+    attrs = {name: node.op.attrs[name] for name in names if name in node.op.attrs}
+    rewriting.replace([node], [(node, 0)], rewriting.make("_WinogradConv2D", node, inputs, **attrs))

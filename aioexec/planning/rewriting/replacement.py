@@ -1,8 +1,8 @@
-"""Replacement of matched nodes by one node that computes the same.
+"""Replacement of nodes by one node that computes the same.
 
-A match may be replaced if no other node, fetch or target uses the values inside of it or waits for them; the gradients of a
-training step often do. Then a path from the match to a node outside leaves from the results alone, and replacing closes no
-cycle. The new node waits for all that the replaced ones waited for.
+A match of a pattern may be replaced if no other node, fetch or target uses the values inside of it or waits for them; the
+gradients of a training step often do. Then a path from the match to a node outside leaves from the results alone, and replacing
+closes no cycle. The new node waits for all that the replaced ones waited for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from aioexec.dtypes import as_dtype
 from aioexec.planning.new_nodes import NodeMaker, tensor_of
+from aioexec.planning.rewriting.uses import Uses
 from aioexec.planning.subgraph import Edge, Node, Subgraph, Value, in_order
 from aioexec.shapes import Dims
 
@@ -31,31 +32,20 @@ def is_exact(node: Node, number: float) -> bool:
 class Rewriting:
     """The replacements of one pass. The subgraph stays as it is until `apply`.
 
-    Constant: `_consumers` and `_kept`, the nodes that use a node, and the nodes that fetches, targets and feeds name, by id().
+    Constant: `uses`, those of the nodes before.
     Changing: `_redirected`, the new edge of each replaced edge; `_new`, the new node by the id() of each node it replaces;
     `_made`, by the id() of a node, the node and the new nodes made for it, which take its place in the order;
     `_taken`, the nodes of all matches replaced so far, none of which can be part of another.
     """
 
     def __init__(self, graph: Subgraph) -> None:
+        self.uses = Uses(graph)
         self._graph = graph
-        self._consumers = graph.consumers()
-        self._kept = {id(node) for node, _ in graph.fetches}
-        self._kept.update(id(node) for node in (*graph.targets, *graph.feeds))
         self._redirected: dict[tuple[int, int], Edge] = {}
         self._new: dict[int, Node] = {}
         self._taken: set[int] = set()
         self._made: dict[int, list[Node]] = {}
         self._maker = NodeMaker(lambda name: name)
-
-    def consumers(self, node: Node) -> Sequence[Node]:
-        """The nodes that use a node or wait for it."""
-        return self._consumers.get(id(node), ())
-
-    def only_consumer(self, node: Node) -> Node | None:
-        """The one node that uses a node, if there is no other and no fetch of it."""
-        consumers = self.consumers(node)
-        return consumers[0] if len(consumers) == 1 and id(node) not in self._kept else None
 
     def is_closed(self, nodes: Collection[Node], results: Collection[Node]) -> bool:
         """Whether only the results among some nodes are used outside of them, and none is part of an earlier match."""
@@ -63,14 +53,7 @@ class Rewriting:
         outgoing = {id(node) for node in results}
         if inside & self._taken:
             return False
-        return all(
-            id(node) in outgoing
-            or (
-                id(node) not in self._kept
-                and all(id(consumer) in inside for consumer in self.consumers(node))
-            )
-            for node in nodes
-        )
+        return all(id(node) in outgoing or self.uses.are_among(node, inside) for node in nodes)
 
     def make(self, op_type: str, cause: Node, inputs: Sequence[Edge], suffix: str = "", **attrs: Any) -> Node:
         """A new node, on the device of the node it is made for, whose name it has, with a suffix."""
