@@ -18,6 +18,7 @@ from aioexec.planning.recognition.input_products import move_input_products
 from aioexec.planning.recognition.layer_norm import recognize_layer_norm
 from aioexec.planning.recognition.softmax import recognize_softmax
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
+from aioexec.planning.rewriting.dilations import fold_dilations
 from aioexec.planning.rewriting.pads import fold_pads
 from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
@@ -122,6 +123,7 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_dilations, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, fold_pads, remaps),

@@ -85,6 +85,41 @@ def test_channels_first_are_padded_in_their_order():
     assert by_name(subgraph)["conv"].op.attrs["explicit_paddings"] == (0, 0, 0, 0, 3, 1, 0, 2)
 
 
+async def test_a_pad_before_convolutions_in_one_dimension_is_folded_into_each_of_them():
+    with graph() as made:
+        x, padded = feed((2, 9, 6)), feed((2, 13, 6))
+        filters = constant(RNG.uniform(-1, 1, (1, 3, 6, 5)))
+
+        def convolved(image: Any) -> Any:
+            expanded = op("ExpandDims", image, constant(-3, "int32"))
+            return op("Conv2D", expanded, filters, strides=[1] * 4, padding="VALID")
+
+        causal = op("Pad", x, constant([[0, 0], [4, 0], [0, 0]], "int32"))
+        fetches = [convolved(causal), op("Neg", convolved(causal))]
+        apart = [convolved(padded), op("Neg", convolved(padded))]
+    value = RNG.uniform(-1, 1, (2, 9, 6)).astype(np.float32)
+
+    async with session_on(made, "off") as session:
+        found = await session.run(fetches, {x: value})
+        expected = await session.run(apart, {padded: np.pad(value, [[0, 0], [4, 0], [0, 0]])})
+
+    assert "Pad" not in kinds(fetches, [x])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_explicit_paddings_are_added():
+    with graph():
+        x = feed(SHAPE)
+        attrs = {"strides": [1] * 4, "padding": "EXPLICIT", "explicit_paddings": (0, 0, 2, 0, 0, 1, 0, 0)}
+        y = op("Conv2D", pad(x), constant(FILTERS), **attrs, name="conv")
+    subgraph = pruned([y], [x])
+
+    optimization_passes.run_grouping(Grouping.POST_REWRITE_FOR_EXEC, subgraph, Binder())
+
+    assert by_name(subgraph)["conv"].op.attrs["explicit_paddings"] == (0, 0, 3, 2, 0, 2, 0, 0)
+
+
 def twice(x: Any) -> Any:
     padded = pad(x)
     return op(

@@ -24,6 +24,7 @@ def test_each_pass_is_told_to_a_log_that_listens(caplog: pytest.LogCaptureFixtur
         "post_rewrite_for_exec/0/fold_constants",
         "post_rewrite_for_exec/1/merge_common_subexpressions",
         "post_rewrite_for_exec/2/drop_identities",
+        "post_rewrite_for_exec/3/fold_dilations",
         "post_rewrite_for_exec/3/fold_channel_scales",
         "post_rewrite_for_exec/4/fold_pads",
         "post_rewrite_for_exec/5/drop_unused",

@@ -7,21 +7,32 @@ into the batch the blocks come first, padding is put around before and taken off
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, UnimplementedError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.kernels.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Spec
-from aioexec.graph.kernels.launches import c_strides
+from aioexec.graph.kernels.kernel import (
+    Alias,
+    Attrs,
+    Compute,
+    KernelContext,
+    Launch,
+    Launches,
+    Native,
+    Operand,
+    Spec,
+)
+from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.array.arrays import run_time
 from aioexec.ops.common.elementwise import Array
-from aioexec.ops.common.strided_copies import Piece, views
+from aioexec.ops.common.strided_copies import Piece, movable, rows_of, views
 from aioexec.shapes import Dims
 
 # Batch
@@ -159,6 +170,94 @@ def _batch_kernel(move: Callable[[Array, Plan], Array], rule: Rule) -> Any:
     return bind
 
 
+class _Run(NamedTuple):
+    """Phases r of a blocked axis, `phases` of them from `phase` on, and what they share with the image.
+
+    Element i of phase r is position i b + r - margin of the image: those from `first` on, `elements` of them,
+    are inside of the image; `start` is the position of the first.
+    """
+
+    phase: int
+    phases: int
+    first: int
+    elements: int
+    start: int
+
+
+_MOST_COPIES = 64
+"""The most copies of one op; the reference kernel runs if it takes more."""
+
+
+def _runs(dim: int, size: int, before: int, after: int) -> list[_Run]:
+    """The runs of an axis of an image: one for all phases without paddings, one for each with them."""
+    if not before and not after:
+        return [_Run(0, size, 0, dim // size, 0)]
+    runs = []
+    for phase in range(size):
+        first = max(0, -((phase - before) // size))
+        start = first * size + phase - before
+        runs.append(_Run(phase, 1, first, max(0, -((start - dim) // size)), start))
+    return runs
+
+
+def _copies(image: Spec, phased: Spec, plan: Plan, to_batch: bool) -> list[Launch | None] | None:
+    """The launches that copy an image to its phases or back; None if they are too many."""
+    itemsize, rank = image.dtype.itemsize, len(plan)
+    n, sizes = image.shape[0], [size for size, _, _ in plan]
+    batch, *inner = c_strides(image.shape, itemsize)
+    strides = c_strides((*sizes, n, *phased.shape[1:]), itemsize)
+    by_phase, by_image, by_element = strides[:rank], strides[rank], strides[rank + 1 :]
+    runs = [_runs(dim, *each) for dim, each in zip(image.shape[1:], plan, strict=False)]
+    if prod(map(len, runs)) > _MOST_COPIES:
+        return None
+    launches = []
+    for chosen in product(*runs):
+        dims = (
+            *(run.phases for run in chosen),
+            n,
+            *(run.elements for run in chosen),
+            *image.shape[1 + rank :],
+        )
+        spread = [stride * size for stride, size in zip(inner, sizes, strict=False)]
+        of_image = (*inner[:rank], batch, *spread, *inner[rank:])
+        of_phases = (*by_phase, by_image, *by_element)
+        image_at = sum(run.start * stride for run, stride in zip(chosen, inner, strict=False))
+        phases_at = sum(
+            run.phase * phase + run.first * element
+            for run, phase, element in zip(chosen, by_phase, by_element, strict=False)
+        )
+        source, target = (
+            Operand("input", 0, image_at if to_batch else phases_at),
+            Operand("output", 0, phases_at if to_batch else image_at),
+        )
+        ends = (of_image, of_phases) if to_batch else (of_phases, of_image)
+        launches.append(copy_launch(source, ends[0], target, ends[1], dims, itemsize))
+    return launches
+
+
+def _bind_batch(to_batch: bool) -> Any:
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+        size = attrs.get("block_size")
+        block = inputs[1].value if size is None else np.array([size, size])
+        margins = inputs[-1].value
+        (output,) = outputs
+        if block is None or margins is None or not movable(output) or output.dtype.name == "float16":
+            return None
+        plan = _checked(block, margins)
+        image, phased = (inputs[0], output) if to_batch else (output, inputs[0])
+        launches = _copies(image, phased, plan, to_batch)
+        if launches is None:
+            return None
+        if to_batch and image.size < phased.size:
+            strides = c_strides(output.shape, output.dtype.itemsize)
+            zero = False if output.dtype.kind == "b" else 0
+            filled = fill_launch(zero, Operand("output", 0), strides, output.shape, output.dtype.name)
+            launches = [filled, *launches]
+        return rows_of(*launches)
+
+    return bind
+
+
 def _opposite_gradient(op_type: str) -> Any:
     """Return the gradient: the opposite op with the same operands."""
 
@@ -182,6 +281,7 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
         shape=_batch_shape(_rule),
         kernel=_batch_kernel(_move, _rule),
         gradient=_opposite_gradient(f"{_back}ND"),
+        native=Native(_bind_batch(_name == "SpaceToBatch")),
         shape_operands=(1, 2),
     )
     register(
@@ -190,6 +290,7 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
         shape=_batch_shape(_rule),
         kernel=_batch_kernel(_move, _rule),
         gradient=_opposite_gradient(_back),
+        native=Native(_bind_batch(_name == "SpaceToBatch")),
         shape_operands=(1,),
     )
 
