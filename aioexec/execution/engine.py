@@ -19,6 +19,7 @@ from aioexec.execution.programs.arena_limit import limit_of
 from aioexec.execution.programs.arenas import Arenas, BoundedProgram
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.trimming import TrimmedProgram, Trimmer
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Spec
 from aioexec.planning.layout.variant import Variant
 from aioexec.planning.plan import Item, Partition
@@ -67,6 +68,7 @@ class Engine:
         self.builds: set[Build] = set()
         self.is_closing = False
 
+    @collector_disabled()
     def lay_out(
         self, item: Item, partition: Partition, inputs: Mapping[int, Spec], refused: Container[Kernel]
     ) -> Variant | None:
@@ -83,6 +85,7 @@ class Engine:
             pool.spin_with(walk.serve_released)
         return lay_out_item(item, partition.values, inputs, refused, workers.count, packed_constants())
 
+    @collector_disabled()
     def link(self, variant: Variant, device_name: str) -> Program:
         """Make a program of a variant whose kernels are available; on the builder."""
         for constant in variant.packed:

@@ -10,7 +10,6 @@ from functools import partial
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
-from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.control_flow.fold_control_flow import fold_control_flow
@@ -77,12 +76,11 @@ class Planner:
         Raises:
             InvalidArgumentError: a cycle, a malformed loop, or a node that no device can run.
         """
-        with collector_disabled():
-            while True:
-                mutations = self.graph.mutations
-                plan = self._plan(signature)
-                if self.graph.mutations == mutations:
-                    return plan
+        while True:
+            mutations = self.graph.mutations
+            plan = self._plan(signature)
+            if self.graph.mutations == mutations:
+                return plan
 
     def _plan(self, signature: Signature) -> Plan:
         subgraph = prune(signature)

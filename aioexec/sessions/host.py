@@ -25,6 +25,7 @@ from aioexec.errors import InvalidArgumentError, OpError, from_exception
 from aioexec.execution.engine import Engine
 from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Attrs, Compute
 from aioexec.graph.kernels.kernel_registry import find_kernel
 from aioexec.graph.node import Operation
@@ -162,8 +163,8 @@ class Host:
         )
 
     async def in_planner(self, call: Callable[[], Result]) -> Result:
-        """Make a call in the planner thread."""
-        job: Job[Result] = self.engine.planner.submit(call)
+        """Make a call in the planner thread, with the garbage collector disabled."""
+        job: Job[Result] = self.engine.planner.submit(collector_disabled()(call))
         return await job.result()
 
     # Threads

@@ -52,3 +52,16 @@ def test_the_outer_one_lets_it_work_again() -> None:
         assert not gc.isenabled()
 
     assert gc.isenabled()
+
+
+def test_the_last_of_several_threads_to_leave_lets_it_work_again() -> None:
+    gc.enable()
+    first, second = collector_disabled(), collector_disabled()
+
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+
+    assert gc.isenabled()

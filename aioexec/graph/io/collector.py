@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 from collections.abc import Iterator
+
+_lock = threading.Lock()
+_inside = 0
+"""The number of threads in a block; guarded by the lock, as is `_was_enabled`, the state before the first of them."""
+_was_enabled = True
 
 
 @contextlib.contextmanager
 def collector_disabled() -> Iterator[None]:
-    """Disable the garbage collector in the block, which allocates many long-lived objects: each collection would traverse them.
+    """Disable the garbage collector in the block, which allocates many long-lived objects: each collection would traverse them,
+    and hold the interpreter's lock for more than 10 ms.
 
-    The switch is global: if several threads are in such a block, the first to leave enables the collector for all.
+    The switch is global: the last of several threads to leave such a block restores what the first one found.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
+    global _inside, _was_enabled
+    with _lock:
+        if _inside == 0:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _inside += 1
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _was_enabled:
+                gc.enable()

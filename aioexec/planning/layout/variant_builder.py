@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import UnimplementedError
-from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Role, Spec
 from aioexec.planning.fusion.called_epilogues import call_epilogues
 from aioexec.planning.fusion.elementwise import fuse
@@ -78,12 +77,11 @@ def lay_out_item(
         UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
             variables, which reference kernels pass on without a copy.
     """
-    with collector_disabled():
-        try:
-            return _lay_out(Layout(item, values, inputs, refused, packing=packing), lanes)
-        except ListsRefusedError as refusal:
-            logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-            return _lay_out(Layout(item, values, inputs, refused, with_lists=False, packing=packing), lanes)
+    try:
+        return _lay_out(Layout(item, values, inputs, refused, packing=packing), lanes)
+    except ListsRefusedError as refusal:
+        logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
+        return _lay_out(Layout(item, values, inputs, refused, with_lists=False, packing=packing), lanes)
 
 
 def _lay_out(layout: Layout, lanes: int) -> Variant:
