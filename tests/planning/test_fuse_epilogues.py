@@ -306,6 +306,28 @@ def test_the_memory_of_a_residual_is_not_reused_by_the_result():
     assert filters_place != result
 
 
+def sum_of_convolutions(count: int) -> Variant:
+    """x * w_0 + x * w_1 + ..., all of them convolutions that come before the additions in the graph."""
+    with graph():
+        feeds, (x, _, _) = sources()
+        filters = [feed(FILTERS.shape) for _ in range(count)]
+        y, *others = [convolution(x, each, f"conv_{number}") for number, each in enumerate(filters)]
+        for number, other in enumerate(others, 1):
+            y = op("AddV2", y, other, name=f"add_{number}")
+    return laid_out([op("Tanh", y, name="y")], feeds | dict.fromkeys(filters, FILTERS))
+
+
+def test_each_addition_of_a_sum_of_convolutions_is_done_by_one_of_them():
+    variant = sum_of_convolutions(4)
+
+    nodes = [names for names, _ in rows(variant)]
+    assert nodes == [["conv_0"], ["conv_1", "add_1"], ["conv_2", "add_2"], ["conv_3", "add_3"], ["y"]]
+
+
+def test_the_memory_of_a_sum_is_free_after_the_convolution_that_adds_to_it():
+    assert sum_of_convolutions(8).arena_bytes == sum_of_convolutions(4).arena_bytes
+
+
 def test_more_operands_than_a_kernel_has_are_not_called(monkeypatch):
     monkeypatch.setattr("aioexec.planning.fusion.elementwise.LEAST_SAVED_NS", 0)
     with graph():

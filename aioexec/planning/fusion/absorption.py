@@ -76,7 +76,7 @@ class Absorption:
         self, number: int, makers: Sequence[int], changed: Sequence[PendingRow], old: Buffer, new: Buffer
     ) -> None:
         """Replace the rows that wrote `old` by changed ones that write `new`, as row `number` did."""
-        before = [self.row(maker) for maker in makers]
+        before, absorbed = [self.row(maker) for maker in makers], self.row(number)
         for maker, each in zip(makers, changed, strict=True):
             self.rows[maker] = each
         self.rows[number] = None
@@ -85,8 +85,17 @@ class Absorption:
             self.touching[id(buffer)] = sorted({*makers, *self.touching[id(buffer)]} - {number})
         self.makers[id(new)] = self.makers.pop(id(old))
         new.born = min(new.born, *(maker.position for maker in before))
+        for buffer, _ in absorbed.reads:
+            if buffer is not old:
+                self._end_earlier(buffer, absorbed.position)
         for buffer in self.layout.buffers:
             buffer.heirs = [heir for heir in buffer.heirs if heir is not new]
+
+    def _end_earlier(self, buffer: Buffer, position: int) -> None:
+        """End the live range of a buffer that a row at this position was the last to need: its makers read it earlier."""
+        if buffer.slot is None and not buffer.carried and buffer.past < buffer.dies == position:
+            pending = self.layout.pending
+            buffer.dies = max(pending[number].position for number in self.touching[id(buffer)])
 
     def is_free(self, target: PendingOperand, nbytes: int, number: int) -> bool:
         """Whether an output of row `number` may be written earlier: an arena buffer of `nbytes` bytes that it touches first."""

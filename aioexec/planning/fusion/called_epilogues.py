@@ -11,6 +11,8 @@ The elementwise kernel is the same, so the bits are too. If two convolutions are
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,8 @@ from aioexec.graph.kernels.epilogue import ALONG_ROWS, CALLS, MOST_OTHERS, SCALA
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel, Operand
 from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
 from aioexec.planning.fusion.absorption import REST, Absorption, has_epilogues, parts_with
-from aioexec.planning.layout.pending import PendingOperand, PendingRow
+from aioexec.planning.fusion.lifetimes import kept
+from aioexec.planning.layout.pending import PendingOperand, PendingRow, touched
 
 if TYPE_CHECKING:
     from aioexec.planning.layout.layout import Layout
@@ -43,6 +46,34 @@ class _Row:
     @property
     def target(self) -> PendingOperand:
         return self.row.operands[-1]
+
+
+def callable_rows(layout: Layout) -> Callable[[PendingRow], bool]:
+    """Whether the kernel that computes an operand of an elementwise row is likely to call the row, if the row is not fused."""
+    makers: set[int] = set()  # the id()s of buffers whose makers support calls
+    readers: Counter[int] = Counter()  # of each buffer, without its makers
+    for row in layout.pending:
+        if not isinstance(row, PendingRow):
+            readers.update(2 * [id(buffer) for buffer in touched(row)])
+            continue
+        epilogue = row.launch.epilogue
+        made = None if epilogue is None else row.operands[epilogue.output][0]
+        if epilogue is not None and epilogue.others is not None:
+            makers.add(id(made))
+        readers.update({id(buffer) for buffer, _ in row.reads if buffer is not made})
+    readers.update(2 * [id(buffer) for buffer in kept(layout)])
+
+    def is_callable(row: PendingRow) -> bool:
+        called = _callable(row) if makers else None
+        if called is None:
+            return False
+        target = called.target[0]
+        if target.slot is not None or target.carried or target.nbytes != called.nbytes:
+            return False
+        wholes = (row.operands[place][0] for place, kind in enumerate(called.kinds) if kind == WHOLE)
+        return any(id(buffer) in makers and readers[id(buffer)] == 1 for buffer in wholes)
+
+    return is_callable
 
 
 def call_epilogues(layout: Layout) -> None:

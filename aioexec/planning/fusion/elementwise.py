@@ -4,7 +4,9 @@ Rows are visited in order. Each is joined with the groups of the rows whose resu
 such a group, or the group to the place of the row: no row in between may write a buffer that the moved one touches, or touch
 one that it writes. Jumps and breaks are never crossed; nor does a row that writes a variable cross one that may fail.
 
-A group is fused only if it saves more than its own kernel costs; otherwise its rows are left as they are.
+A group is fused only if it saves more than its own kernel costs; otherwise its rows are left as they are. Two groups that
+kernels of convolutions or products may call (see `fusion.called_epilogues`) stay apart, as in a sum of many convolutions: one
+row can be called by one of them only.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import ElementwiseKernel
 from aioexec.planning.fusion.bodies import is_plain
+from aioexec.planning.fusion.called_epilogues import callable_rows
 from aioexec.planning.fusion.groups import Group, fuse_group, group_of, join
 from aioexec.planning.fusion.lifetimes import Move, kept, update_live_ranges, without_unused
 from aioexec.planning.layout.buffers import Buffer
@@ -38,6 +41,7 @@ class _Item:
     Attributes:
         group: the same rows as a fusion group, if they can be one kernel.
         reads, writes: the memories they read and write.
+        may_be_called: whether the kernel that computes an operand may call it.
         writes_variable, may_fail: two items with these properties must not be reordered.
     """
 
@@ -48,6 +52,7 @@ class _Item:
     writes: set[int]
     writes_variable: bool
     may_fail: bool
+    may_be_called: bool = False
 
     @property
     def is_in_place(self) -> bool:
@@ -133,6 +138,7 @@ class _Fusion:
                 self.memories[id(use.new)] = id(use.old), use.new
         self._merge_constants()
         self.counts = self._counts()
+        self.may_be_called = callable_rows(layout)
 
     def _merge_constants(self) -> None:
         """One buffer for all scalars of the same content."""
@@ -206,7 +212,7 @@ class _Fusion:
                 item = both
 
     def _join_pair(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
-        if first.group is None or second.group is None:
+        if first.group is None or second.group is None or (first.may_be_called and second.may_be_called):
             return None
         place = stretch.common_place(first, second)
         group = None if place is None else join(first.group, second.group, self.uses)
@@ -222,6 +228,7 @@ class _Fusion:
             first.writes | second.writes,
             first.writes_variable or second.writes_variable,
             False,
+            first.may_be_called or second.may_be_called,
         )
         stretch.add(both)
         return both
@@ -235,7 +242,8 @@ class _Fusion:
         may_fail = self._may_fail(row)
         group = None if may_fail or not _is_elementwise(row) else group_of(row, number, self.memory)
         variable = any(operand.kind == "state" for operand in row.launch.operands)
-        return _Item(number, [number], group, reads, writes, variable, may_fail)
+        called = group is not None and self.may_be_called(row)
+        return _Item(number, [number], group, reads, writes, variable, may_fail, called)
 
     def _may_fail(self, row: PendingRow) -> bool:
         kernel, known = row.launch.kernel, self.layout.instructions[row.position].node.row
