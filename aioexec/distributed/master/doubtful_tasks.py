@@ -17,23 +17,25 @@ class DoubtfulTasks:
         restore: checks a task, and reopens the session there if the task was restarted, or (its second argument) has lost the
             graphs that were registered there.
 
-    Changing: `tasks`, by name whether the task has lost its registered graphs. Checks run one after another, under the lock
-    `_checking`.
+    Changing: `tasks`, by name whether the task has lost its registered graphs; `_since_check`, the same from the failures that
+    were recorded after the last check of the task began. Checks run one after another, under the lock `_checking`.
     """
 
     def __init__(self, restore: Callable[[str, bool], Awaitable[None]]) -> None:
         self.tasks: dict[str, bool] = {}
+        self._since_check: dict[str, bool] = {}
         self._restore = restore
         self._checking = asyncio.Lock()
 
     def record_failure(self, task: str, error: OpError) -> None:
         """Add a task if this error of a step means that the task was lost, or may have been restarted."""
-        if isinstance(error, AbortedError) and (
+        if not isinstance(error, UnavailableError | AbortedError):
+            return
+        has_lost_graphs = isinstance(error, AbortedError) and (
             POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
-        ):
-            self.tasks[task] = True
-        elif isinstance(error, UnavailableError | AbortedError):
-            self.tasks.setdefault(task, False)
+        )
+        for failures in (self.tasks, self._since_check):
+            failures[task] = failures.get(task, False) or has_lost_graphs
 
     async def check(self, needed: Collection[str] | None = None) -> None:
         """Check tasks, and restore the session on those that were restarted.
@@ -55,5 +57,9 @@ class DoubtfulTasks:
         has_lost_graphs = self.tasks.get(task)
         if has_lost_graphs is None:
             return  # another call has checked it meanwhile
+        self._since_check.pop(task, None)
         await self._restore(task, has_lost_graphs)
-        self.tasks.pop(task, None)
+        if task in self._since_check:
+            self.tasks[task] = self._since_check[task]
+        else:
+            del self.tasks[task]
