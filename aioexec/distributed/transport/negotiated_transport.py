@@ -125,8 +125,9 @@ class NegotiatedChannel(Channel):
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
-        if self._connection is not None and self._connection.is_open:
-            return await self._connection.call(method, request, timeout)
+        connection = self._open_connection()
+        if connection is not None:
+            return await connection.call(method, request, timeout)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         try:
@@ -156,14 +157,20 @@ class NegotiatedChannel(Channel):
         else:
             await connection.call(method, request, None, notify)
 
+    def _open_connection(self) -> CallingConnection | None:
+        """The connection of the fast path, unless it is lost."""
+        connection = self._connection
+        return connection if connection is not None and connection.is_open else None
+
     async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
         """Return the fast path, connected first if it is not; None if there is none.
 
         Raises:
             UnavailableError: the channel is closed, or the peer cannot be reached.
         """
-        if self._connection is not None and self._connection.is_open:
-            return self._connection
+        connection = self._open_connection()
+        if connection is not None:
+            return connection
         self._check_open()
         if self._state is _State.GRPC or self._host is None:
             return None
@@ -180,8 +187,9 @@ class NegotiatedChannel(Channel):
             return await self._connect_fast(self._host, answer.message)
 
     async def _connect_fast(self, host: str, hello: HelloResponse) -> CallingConnection | None:
-        if self._connection is not None and self._connection.is_open:
-            return self._connection
+        connection = self._open_connection()
+        if connection is not None:
+            return connection
         self._check_open()
         try:
             async with asyncio.timeout(_CONNECTING_SECONDS):
@@ -197,8 +205,7 @@ class NegotiatedChannel(Channel):
 
     def _use_grpc(self) -> None:
         """Record that there is no fast path, unless another call has connected, or closed the channel, meanwhile."""
-        is_connected = self._connection is not None and self._connection.is_open
-        if self._state is not _State.CLOSED and not is_connected:
+        if self._state is not _State.CLOSED and self._open_connection() is None:
             self._connection, self._state = None, _State.GRPC
 
     async def _disconnect(self, connection: CallingConnection) -> None:
