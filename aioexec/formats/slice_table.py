@@ -164,6 +164,11 @@ class SliceTableReader:
         for name, tensor in sorted(self._tensors.items()):
             yield name, tensor.dtype, tensor.shape
 
+    def check_name(self, name: str) -> None:
+        """Raise NotFoundError if the checkpoint has no such tensor."""
+        if name not in self._tensors:
+            raise NotFoundError(f'Tensor name "{name}" not found in checkpoint files {self._pattern}')
+
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
         """Read a tensor or a slice of it.
 
@@ -172,9 +177,8 @@ class SliceTableReader:
             InvalidArgumentError: dtype or shape differ, or the saved slices do not cover the requested one.
             DataLossError: the data is damaged.
         """
-        tensor = self._tensors.get(name)
-        if tensor is None:
-            raise NotFoundError(f'Tensor name "{name}" not found in checkpoint files {self._pattern}')
+        self.check_name(name)
+        tensor = self._tensors[name]
         if tensor.dtype != dtype:
             raise InvalidArgumentError(
                 f"Expected to restore a tensor of type {type_name(dtype)}, got a tensor of type "

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.resources.memory import aligned_empty
 from aioexec.shapes import Dims
+
+if TYPE_CHECKING:
+    from aioexec.formats.slice_table import SliceTableReader
 
 _BYTES_FOR_A_WORKER: Final = 16 << 20
 """Bytes to read per worker; below that, another worker does not pay off."""
@@ -75,10 +78,8 @@ def _place(text: str) -> ShapeAndSlice | None:
     return parse_shape_and_slice(text) if text else None
 
 
-def _checked(
-    names: Array, places: Array, tensors: int, things: str
-) -> list[tuple[str, ShapeAndSlice | None]]:
-    """Return the name of each tensor, and its slice."""
+def _checked(names: Array, places: Array, tensors: int, things: str) -> list[tuple[str, str]]:
+    """Return the name of each tensor, and the text of its slice."""
     if names.ndim != 1 or places.ndim != 1:
         raise InvalidArgumentError(
             f"Input tensor_names and shape_and_slices should be an 1-D tensors, got {shown(names.shape)} and "
@@ -90,7 +91,7 @@ def _checked(
         )
     if names.size != tensors:
         raise InvalidArgumentError(f"Got {names.size} tensor names but {tensors} {things}.")
-    return [(name, _place(place)) for name, place in zip(_names(names), _names(places), strict=True)]
+    return list(zip(_names(names), _names(places), strict=True))
 
 
 def _check_saved(place: ShapeAndSlice | None, text: bytes, value: Array) -> None:
@@ -145,7 +146,8 @@ def _save_kernel(save: Save, places_at: int | None) -> Reference:
         def compute(step: StepContext, path: Array, names: Array, *rest: Array) -> Awaitable[None]:
             places = np.full(names.shape, b"", object) if places_at is None else rest[0]
             values = rest[first - 2 :]
-            named = _checked(names, places, len(values), "tensors")
+            texts = _checked(names, places, len(values), "tensors")
+            named = [(name, _place(text)) for name, text in texts]
             for (_, place), text, value in zip(named, places, values, strict=True):
                 _check_saved(place, text, value)
             return on_worker(step, save, as_path(path, "prefix"), named, values, types)
@@ -155,7 +157,10 @@ def _save_kernel(save: Save, places_at: int | None) -> Reference:
     return kernel
 
 
-# Restoring
+# Restoring: as in TensorFlow, errors of the file and of names precede those of slices.
+
+Wanted = Sequence[tuple[str, str]]
+"""The name of each tensor, and the text of its slice."""
 
 
 class _Restoring:
@@ -165,18 +170,19 @@ class _Restoring:
     that reads). `_is_over`: a read has failed.
     """
 
-    def __init__(self, proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> None:
+    def __init__(self, proceed: Proceed, prefix: str, wanted: Wanted, types: Sequence[DType]) -> None:
         from aioexec.formats.bundle_reader import BundleReader
 
-        self._values: list[Any] = [None] * len(named)
+        self._values: list[Any] = [None] * len(wanted)
         self._is_over = False
         with contextlib.ExitStack() as opened:
             reader = opened.enter_context(BundleReader(prefix, proceed, aligned_empty))
-            places = [reader.place(name) for name, _ in named]
-            in_order = sorted(range(len(named)), key=places.__getitem__)
-            self._left = deque((k, reader.reading(named[k][0], types[k], named[k][1])) for k in in_order)
+            places = [reader.place(name) for name, _ in wanted]
+            parts = [_place(text) for _, text in wanted]
+            in_order = sorted(range(len(wanted)), key=places.__getitem__)
+            self._left = deque((k, reader.reading(wanted[k][0], types[k], parts[k])) for k in in_order)
             shares = sum(size for *_, size in places) // _BYTES_FOR_A_WORKER + 1
-            self.workers = min(shares, _MOST_WORKERS, len(named))
+            self.workers = min(shares, _MOST_WORKERS, len(wanted))
             self._opened = opened.pop_all()
 
     def read(self) -> None:
@@ -198,11 +204,11 @@ class _Restoring:
         return self._values
 
 
-async def _restore(step: StepContext, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
+async def _restore(step: StepContext, prefix: str, wanted: Wanted, types: Sequence[DType]) -> list[Array]:
     with _cancellation(step) as proceed:
-        restoring = await step.run_in_worker(partial(_open, proceed, prefix, named, types))
+        restoring = await step.run_in_worker(partial(_open, proceed, prefix, wanted, types))
         if restoring is None:
-            tables = partial(_restore_from_tables, proceed, prefix, named, types)
+            tables = partial(_restore_from_tables, proceed, prefix, wanted, types)
             return await step.run_in_worker(tables)
         try:
             reads = (step.run_in_worker(restoring.read) for _ in range(restoring.workers))
@@ -215,30 +221,40 @@ async def _restore(step: StepContext, prefix: str, named: Named, types: Sequence
     return values
 
 
-def _open(proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> _Restoring | None:
+def _open(proceed: Proceed, prefix: str, wanted: Wanted, types: Sequence[DType]) -> _Restoring | None:
     """Open a bundle; return None if there is none with that prefix, since it may be a file of format V1."""
     from aioexec.formats.bundle_entries import index_name
 
-    return _Restoring(proceed, prefix, named, types) if os.path.exists(index_name(prefix)) else None
+    return _Restoring(proceed, prefix, wanted, types) if os.path.exists(index_name(prefix)) else None
 
 
-def _restore_from_tables(proceed: Proceed, pattern: str, named: Named, types: Sequence[DType]) -> list[Array]:
+def _restore_from_tables(
+    proceed: Proceed, pattern: str, wanted: Wanted, types: Sequence[DType]
+) -> list[Array]:
     from aioexec.formats.slice_table import SliceTableReader
 
     with SliceTableReader(pattern, proceed) as reader:
-        return [reader.read(name, dtype, place) for (name, place), dtype in zip(named, types, strict=True)]
+        return [
+            _restore_part(reader, name, text, dtype)
+            for (name, text), dtype in zip(wanted, types, strict=True)
+        ]
 
 
 def _restore_from_table(
     proceed: Proceed, pattern: str, name: Array, place: Array | None, dtype: DType
 ) -> list[Array]:
-    """Restore one tensor; errors of the file precede those of its name and slice, as in TensorFlow."""
+    """Restore one tensor; errors of the file precede those of its name and slice."""
     from aioexec.formats.slice_table import SliceTableReader
 
     with SliceTableReader(pattern, proceed) as reader:
         chosen = as_path(name, "tensor_name")
-        part = None if place is None else _place(as_path(place, "shape_and_slice"))
-        return [reader.read(chosen, dtype, part)]
+        text = "" if place is None else as_path(place, "shape_and_slice")
+        return [_restore_part(reader, chosen, text, dtype)]
+
+
+def _restore_part(reader: SliceTableReader, name: str, text: str, dtype: DType) -> Array:
+    reader.check_name(name)
+    return reader.read(name, dtype, _place(text))
 
 
 async def _outputs(values: Awaitable[list[Array]]) -> Any:
@@ -250,8 +266,8 @@ def _restore_kernel(context: KernelContext) -> Compute:
     types = context.output_dtypes
 
     def compute(step: StepContext, prefix: Array, names: Array, places: Array) -> Awaitable[Any]:
-        named = _checked(names, places, len(types), "expected dtypes")
-        return _outputs(_restore(step, as_path(prefix, "prefix"), named, types))
+        wanted = _checked(names, places, len(types), "expected dtypes")
+        return _outputs(_restore(step, as_path(prefix, "prefix"), wanted, types))
 
     return compute
 

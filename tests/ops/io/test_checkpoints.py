@@ -48,7 +48,8 @@ def save(prefix: Any, values: dict[str, Any], places: list[str] | None = None) -
 
 
 def restore(prefix: Any, names: Any, *types: Any, places: Any = None) -> Any:
-    return apply_list_op("RestoreV2", prefix, names, places or [""] * len(types), dtypes=list(types))
+    places = [""] * len(types) if places is None else places
+    return apply_list_op("RestoreV2", prefix, names, places, dtypes=list(types))
 
 
 async def test_what_one_step_saves_another_restores(prefix, graph, tier: Tier):
@@ -249,6 +250,26 @@ async def test_what_is_missing_is_not_found_and_nothing_else_is_restored(prefix)
             InvalidArgumentError, match="expected dtype int32 does not equal original dtype float"
         ):
             await session.run(other_type)
+
+
+@pytest.mark.parametrize("bad", ["x", "4 x 0,2:-", "2 2 9,1:-"])
+@pytest.mark.parametrize("place", [0, 1])
+async def test_what_is_missing_is_reported_before_a_bad_slice(prefix, bad, place):
+    places = unknown([bad, ""] if place == 0 else ["", bad])
+    table, value, types = f"{prefix}-table", VALUES["w"], [ax.float32] * 2
+    saved = save(prefix, {"v": value, "w": value}), apply_no_output_op("Save", table, ["v"], [value])
+    nowhere = restore(f"{prefix}0", ["v", "w"], *types, places=places)
+    missing = restore(prefix, ["v", "zz"], *types, places=places)
+    missing_in_table = apply_op("RestoreSlice", table, "zz", unknown(bad), dt=ax.float32)
+    present = restore(prefix, ["v", "w"], *types, places=places)
+
+    async with ax.Session() as session:
+        await session.run(saved)
+        for restored in (nowhere, missing, missing_in_table):
+            with pytest.raises(NotFoundError):
+                await session.run(restored)
+        with pytest.raises(InvalidArgumentError):
+            await session.run(present)
 
 
 # Steps that are given up
