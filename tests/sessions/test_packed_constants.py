@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not packing.vector_bytes(), reason="products are left to BLAS"),
 ]
 
-W = np.random.default_rng(2).standard_normal((100, 80)).astype(np.float32)
+W = np.random.default_rng(2).standard_normal((100, 96)).astype(np.float32)
 
 
 @pytest.fixture
@@ -90,15 +90,15 @@ async def test_a_report_shows_its_bytes(known):
         report = await session.describe(y, {x: rows(3)})
 
     (program,) = report.partitions[0].items[-1].programs
-    assert program.packed_bytes == 100 * 80 * 4  # the columns are a multiple of the width of a panel
-    assert "packed constants 32000 bytes" in text
+    assert program.packed_bytes == 100 * 96 * 4  # a multiple of the widths of panels, 16 and 32
+    assert "packed constants 38400 bytes" in text
 
 
 async def test_memory_is_freed_when_session_and_graph_are_gone(known):
     made, x, y = product()
     async with session_on(made, "eager") as session:
         await session.run(y, {x: rows(3)})
-        assert known.nbytes == 100 * 80 * 4
+        assert known.nbytes == 100 * 96 * 4
 
     del made, x, y, session
     gc.collect()
