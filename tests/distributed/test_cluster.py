@@ -76,6 +76,7 @@ def test_an_unknown_task_is_refused(cluster):
         cluster.task_address("worker", 0)
 
 
+@pytest.mark.slow
 def test_a_cluster_loads_no_protobuf():
     program = "import sys, aioexec.distributed.cluster.cluster; sys.exit('google.protobuf' in sys.modules)"
 

@@ -29,7 +29,7 @@ async def test_a_task_that_fails_while_it_is_checked_is_checked_again_before_the
     before, first, meanwhile, expected
 ):
     restore = Restoring(lambda: tasks.record_failure(TASK, meanwhile))
-    tasks = DoubtfulTasks(restore)
+    tasks: DoubtfulTasks = DoubtfulTasks(restore)
     tasks.record_failure(TASK, before)
 
     for _ in range(3):
@@ -45,7 +45,7 @@ async def test_a_check_that_fails_is_repeated_with_what_was_recorded_before_and_
         raise LOST
 
     restore = Restoring(fail)
-    tasks = DoubtfulTasks(restore)
+    tasks: DoubtfulTasks = DoubtfulTasks(restore)
     tasks.record_failure(TASK, RESTARTED)
 
     with pytest.raises(UnavailableError):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport import negotiated_transport
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.fast import calling, sockets, transport as fast_transport
 from aioexec.distributed.transport.fast.events import Parts
@@ -325,7 +326,8 @@ async def test_closing_a_channel_while_it_connects_leaves_no_connection(pairs, m
     assert not listener._fast._connections
 
 
-async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs):
+async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs, monkeypatch):
+    monkeypatch.setattr(negotiated_transport, "_CONNECTING_SECONDS", 0.12)
     listener, channel = await pairs.pair(echo)
     with socket.socket() as silent:  # takes connections, and says nothing
         silent.bind(("127.0.0.1", 0))
@@ -333,7 +335,7 @@ async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs
         moved(listener, silent.getsockname()[1])
 
         with pytest.raises(DeadlineExceededError):
-            await channel.call(RUN_STEP, step(), timeout=0.3)
+            await channel.call(RUN_STEP, step(), timeout=0.1)
         assert (await channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
 

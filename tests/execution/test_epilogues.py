@@ -23,6 +23,9 @@ CASES = {
     "doubles": ((2, 9, 11, 9), (3, 2, 9, 37), "float64"),
 }
 
+SLOW = ("across images", "doubles")
+"""The cases whose kernels do not come with the package, and take a second to compile."""
+
 
 def values(case: str) -> list[Array]:
     """Images, filters and a bias; a NaN among them, and a channel that comes out as zero of either sign."""
@@ -60,7 +63,9 @@ async def result(case: str, workers: int) -> tuple[Array, list[str]]:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in CASES]
+)
 async def test_a_bias_and_a_rectifier_have_the_bits_of_rows_of_their_own(monkeypatch, case, workers):
     share_all(monkeypatch)
     monkeypatch.setattr(shares, "LAUNCH_NS", 20_000)

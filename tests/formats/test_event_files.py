@@ -226,6 +226,7 @@ def test_an_empty_file_has_no_events(tmp_path):
     assert list(summary_iterator(tmp_path / "empty")) == []
 
 
+@pytest.mark.slow
 def test_each_flipped_bit_is_detected_and_what_stands_before_is_read(tmp_path):
     whole = write(tmp_path, record(1), record(2)).read_bytes()
     starts = [0, len(whole) - 2 * len(record(1)), len(whole) - len(record(1))]

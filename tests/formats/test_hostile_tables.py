@@ -108,6 +108,7 @@ def test_thousands_of_scattered_slices_are_too_few_at_once():
     assert process_time() - before < 1, "of the processor; comparing each with each takes minutes"
 
 
+@pytest.mark.slow
 def test_slices_that_overlap_in_too_many_ways_are_refused():
     rng = np.random.default_rng(0)
     low = rng.integers(0, 200, (20_000, 3))

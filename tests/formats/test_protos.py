@@ -152,6 +152,7 @@ def test_every_message_is_exported_and_lives_in_the_package_of_its_own():
             assert other in protos.__all__
 
 
+@pytest.mark.slow
 def test_importing_the_protos_loads_neither_grpc_nor_tensorflow():
     code = "import sys, aioexec.formats.protos; print(sorted({'grpc', 'tensorflow'} & set(sys.modules)))"
 

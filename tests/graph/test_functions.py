@@ -298,6 +298,7 @@ def test_a_bad_function_is_refused(graph, kind):
     assert len(graph.functions) == 0
 
 
+@pytest.mark.slow
 def test_functions_that_call_each_other_very_deep_are_refused():
     chain = [definition(f"f{k + 1}", name=f"f{k}", value="n:r:0") for k in range(2000)]
     text = CALL.replace('func { name: "f" }', 'func { name: "f0" }')

@@ -70,6 +70,11 @@ LINEAR: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {
 }
 """A shape of the input, and an operation on it, for each kernel that has epilogues."""
 
+KINDS = [pytest.param(kind, marks=pytest.mark.slow) if kind == "short lines" else kind for kind in LINEAR]
+"""Their names; the kernel of one does not come with the package, and takes a second to compile."""
+
+DTYPES = ["float32", pytest.param("float64", marks=pytest.mark.slow)]
+
 
 def biased(y: Any, seed: int = 5) -> tuple[Any, Array]:
     n = y.shape.as_list()[-1]
@@ -93,8 +98,8 @@ def _shares(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("_shares")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("rectifier", "bound"), [("Relu", np.inf), ("Relu6", 6)])
 async def test_bias_and_rectifier(kind, dtype, rectifier, bound):
     shape, build = LINEAR[kind]
@@ -152,7 +157,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = 
 
 
 @pytest.mark.usefixtures("_shares")
-@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 async def test_activations(kind, name):
     shape, build = LINEAR[kind]
@@ -173,8 +178,8 @@ async def test_activations(kind, name):
 
 
 @pytest.mark.usefixtures("_shares")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_a_residual_is_added_and_rectified(kind, dtype):
     shape, build = LINEAR[kind]
     value = drawn(*shape, dtype=dtype)
@@ -194,7 +199,7 @@ async def test_a_residual_is_added_and_rectified(kind, dtype):
 
 
 @pytest.mark.usefixtures("_shares")
-@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_vectors_and_scalars_beside_the_result(kind):
     shape, build = LINEAR[kind]
     value = drawn(*shape)
@@ -253,7 +258,7 @@ async def test_blocks_whose_residual_is_the_input_of_the_next():
     np.testing.assert_array_equal(found, before)
 
 
-@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_each_case_has_a_kernel_of_its_own(kind):
     bodies = {
         "first layer": "forward_lines",

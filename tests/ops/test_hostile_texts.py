@@ -102,6 +102,7 @@ async def test_an_animation_of_one_colour_a_frame_is_decoded():
     assert (await run(ax.image.decode_gif(whole))).shape == (40, 500, 500, 3)
 
 
+@pytest.mark.slow
 async def test_a_gif_that_ends_within_a_block_is_refused():
     data = _encoded("GIF")
 

@@ -439,6 +439,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return made
 
 
+@pytest.mark.slow
 @given(graphs(), st.booleans())
 @settings(max_examples=100)
 def test_every_node_gets_a_device_that_can_run_it_and_that_it_asked_for(made: Graph, soft: bool):

@@ -166,4 +166,4 @@ class Readers(RuleBasedStateMachine):
         assert self.variable.pins == len(self.pinned) + (self.writing is not None)
 
 
-TestReaders = Readers.TestCase
+TestReaders = pytest.mark.slow(Readers.TestCase)

@@ -77,6 +77,7 @@ async def test_structures_of_fetches_are_remembered_up_to_a_bound(monkeypatch: p
             assert len(session.prepared) <= 4
 
 
+@pytest.mark.slow
 async def test_no_bytes_are_left_behind_by_training_steps(tier: Tier):
     with graph() as g:
         x, y, v = feed([None, 16]), feed([None], "int32"), resource([16, 4])

@@ -96,6 +96,7 @@ def test_the_jit_mode_comes_from_the_config_then_the_environment(monkeypatch: py
         SessionOptions.from_config("", None)
 
 
+@pytest.mark.slow
 def test_a_session_without_a_config_loads_no_messages():
     code = (
         "import sys, aioexec; aioexec.Session();"

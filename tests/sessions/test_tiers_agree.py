@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.tiers import TIERS, Ops, Tier, constant, feed, graph, op, read, reference, resource
@@ -177,6 +178,7 @@ def add_ops(ops: Ops) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_tier_gives_what_numpy_gives(ops: Ops, data: st.DataObject):

@@ -19,7 +19,7 @@ def test_a_clean_block_passes():
 
 
 def test_an_open_socket_is_reported():
-    with pytest.raises(LeakError, match=r"file descriptor \d+: socket:"), LeakCheck():
+    with pytest.raises(LeakError, match=r"file descriptor \d+: socket:"), LeakCheck(join_seconds=0.01):
         left, right = socket.socketpair()
         left.close()
 
@@ -30,7 +30,7 @@ def test_a_file_that_takes_the_number_of_a_closed_one_is_reported(tmp_path):
     flags = os.O_RDWR | os.O_CREAT
     first = os.open(tmp_path / "first", flags)
 
-    with pytest.raises(LeakError, match=r"second"), LeakCheck():
+    with pytest.raises(LeakError, match=r"second"), LeakCheck(join_seconds=0.01):
         os.close(first)
         second = os.open(tmp_path / "second", flags)
 

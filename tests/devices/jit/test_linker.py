@@ -69,6 +69,7 @@ except ObjectRefusedError:
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="places and counts memory as Linux does")
 @pytest.mark.parametrize(
     ("script", "printed"),

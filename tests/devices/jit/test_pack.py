@@ -223,6 +223,7 @@ def test_usual_kernels_can_be_written_and_read(tmp_path):
 USUAL = "the list is not what the sources need any more: run python -m bench.usual_kernels"
 
 
+@pytest.mark.slow
 def test_each_usual_kernel_has_a_text_for_each_class():
     kernels = usual_kernels.read()
     assert len(kernels) > 400

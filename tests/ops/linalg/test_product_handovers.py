@@ -71,7 +71,9 @@ async def result(case: str, workers: int, optimizer: str = "GradientDescent") ->
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case == "doubles" else case for case in CASES]
+)
 async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
     share_all(monkeypatch)
 
