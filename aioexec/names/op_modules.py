@@ -280,6 +280,7 @@ _OPS: Final = {
     ),
     "aioexec.ops.strings.edit_distance": "EditDistance",
     "aioexec.ops.strings.formats": "PrintV2 StringFormat",
+    "aioexec.ops.strings.ngrams": "StringNGrams",
     "aioexec.ops.strings.numbers": (
         "AsString StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber"
     ),

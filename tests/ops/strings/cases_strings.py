@@ -47,6 +47,22 @@ APART = [
         expected=(np.array([[0, 0], [0, 1], [0, 2], [1, 0]]), text("a", "b", "", "c"), np.array([2, 3])),
     ),
     case(
+        "StringNGrams",
+        text("a", "b", "c", "d"),
+        np.array([0, 3, 3, 4]),
+        attrs={
+            "separator": "-",
+            "ngram_widths": [2],
+            "left_pad": "<",
+            "right_pad": ">",
+            "pad_width": 0,
+            "preserve_short_sequences": True,
+        },
+        dtypes=("int32", "int64"),
+        vary="Tsplits",
+        expected=(text("a-b", "b-c", "d"), np.array([0, 2, 2, 3])),
+    ),
+    case(
         "Substr",
         text("hello", "world"),
         [1, -3],

@@ -80,6 +80,34 @@ TOGETHER = [
     case("UnsortedSegmentJoin", GRID, [0, 1], const(-1), bad=True),
 ]
 
+TOKENS = text("a", "b", "", "d")
+
+
+def ngrams(widths: Any, pads: int, splits: Any = (0, 3, 3, 4), tokens: Any = TOKENS, **given: Any) -> Case:
+    keeps_short, more = given.pop("keeps_short", False), given
+    attrs = {"separator": "|", "ngram_widths": widths, "left_pad": "<", "right_pad": ">"}
+    attrs |= {"pad_width": pads, "preserve_short_sequences": keeps_short}
+    return case("StringNGrams", tokens, np.array(splits, np.int64), attrs=attrs, **more)
+
+
+NGRAMS = [
+    *(
+        ngrams(widths, pads, keeps_short=keeps_short)
+        for widths in ([2], [1], [3, 1], [7])
+        for pads in (0, 1, 5, -1)
+        for keeps_short in (True, False)
+    ),
+    ngrams([], 0),
+    ngrams([2], 0, [0], text()),
+    ngrams([2], -1, [0, 0, 0], text()),
+    ngrams([2], 0, [], text()),
+    ngrams([2], 0, [1, 4], bad=True),
+    ngrams([2], 0, [0, 3, 2, 4], bad=True),
+    ngrams([2], 0, [0, 5], bad=True),
+    ngrams([2], 0, [0, 3], bad=True),
+    ngrams([0], 0, bad=True),
+]
+
 LINES = text("a b", "", "c  d ", " \te,f;g")
 APART = [
     *(
@@ -326,4 +354,4 @@ FORMATS = [
     case("StringFormat", [1], attrs={"template": "%s%s", "T": ["int32"]}, bad=True),
 ]
 
-CASES: list[Case] = [*TOGETHER, *APART, *ONE_FOR_ONE, *EXPRESSIONS, *NUMBERS, *BUCKETS, *FORMATS]
+CASES: list[Case] = [*TOGETHER, *NGRAMS, *APART, *ONE_FOR_ONE, *EXPRESSIONS, *NUMBERS, *BUCKETS, *FORMATS]
