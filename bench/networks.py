@@ -1,7 +1,8 @@
 """The time of a step of whole networks, as TensorFlow writes them.
 
 The weights are random; frozen: they are constants. aioexec and TensorFlow import the same bytes. Each peer has a fresh process:
-its notes say when, from its first import, the first result was there and when the step was native, and its resident memory.
+its notes say when, from its first import, the first result was there and when the step was native, and its resident memory;
+those of aioexec also the lag of a heartbeat in the same event loop, with both cores busy.
 "At the peak" is the least time that this machine takes for the products of a step, or for reading its weights once.
 """
 
@@ -76,6 +77,7 @@ async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
 async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload:
     started = perf_counter()
     import aioexec as ax
+    from aioexec.observability.loop_lag import LoopLagProbe
 
     with ax.Graph().as_default() as graph:
         ax.import_graph_def(ax.GraphDef.FromString(program.graph_def), name="")
@@ -99,7 +101,8 @@ async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload
     await step()
     notes = {"first result s": perf_counter() - started}
     notes["native s"] = await _native_at(step, partial(session.native_share, fetches, feeds)) - started
-    return Workload(step, outputs, native_share=share, notes=lambda: notes | _memory())
+    probe = await stack.enter_async_context(LoopLagProbe())
+    return Workload(step, outputs, native_share=share, notes=lambda: notes | _memory() | _lag(probe))
 
 
 async def _native_at(step: Callable[[], Any], share: Callable[[], Any]) -> float:
@@ -201,6 +204,12 @@ def _torch(case: Case, made: Callable[[Callable[..., Any]], Callable[..., Any]])
 
 def _listed(results: Any) -> list[Any]:
     return [*results] if isinstance(results, list | tuple) else [results]
+
+
+def _lag(probe: Any) -> dict[str, float]:
+    """How late a heartbeat in the same event loop was while native steps ran."""
+    lag = probe.result()
+    return {"lag p99 ms": lag.p99_ms, "lag max ms": lag.max_ms}
 
 
 def _memory() -> dict[str, float]:
