@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.jit.huge_pages import huge_pages
 from aioexec.devices.jit.target import host_class
 from aioexec.graph.kernels.panels import Panels
 
 Array = np.ndarray[Any, Any]
 
-ALIGNMENT = 64
 _VECTOR_BYTES = {"x86-64-v4": 64, "x86-64-v3": 32}
 """The bytes of a vector for the classes of processors whose tiles beat BLAS; the same as in `tiles.registers`."""
 
@@ -37,10 +37,7 @@ def pack(matrix: Array, panels: Panels) -> Array:
     """Copy a matrix, in C order, into panels that begin on a cache line."""
     shape = packed_shape(panels, matrix.itemsize)
     count, rows, wide = shape
-    size = count * rows * wide
-    memory = np.empty(size + ALIGNMENT // matrix.itemsize, matrix.dtype)
-    start = -memory.__array_interface__["data"][0] % ALIGNMENT // matrix.itemsize
-    packed = memory[start : start + size].reshape(shape)
+    packed = huge_pages.empty(count * rows * wide * matrix.itemsize).view(matrix.dtype).reshape(shape)
     flat = np.ascontiguousarray(matrix)
     if panels.transposed:
         lines = flat.reshape(panels.columns, rows).T

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import mmap
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 import numpy as np
 
 from aioexec.devices.jit import walker as walking
+from aioexec.devices.jit.huge_pages import map_memory
 from aioexec.devices.jit.walker import HEADER
 from aioexec.execution.programs.linking import address_of
 from aioexec.observability.allocator_stats import allocator_stats
@@ -127,13 +125,4 @@ def _memory(nbytes: int) -> np.ndarray[Any, Any]:
     """
     if nbytes < MAPPED_BYTES:
         return np.empty(nbytes, np.uint8)
-    try:
-        mapped = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        if error.errno != errno.ENOMEM:
-            raise
-        raise MemoryError(f"unable to map {nbytes} bytes") from error
-    if nbytes >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # the system has no huge pages
-            mapped.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(mapped, np.uint8)
+    return map_memory(nbytes, in_huge_pages=nbytes >= _HUGE_BYTES)
