@@ -34,6 +34,8 @@ _EXPENSIVE = re.compile(
 )
 ENTRY_NS = 6
 _GRAIN = 1024  # elements; tasks begin on a cache line
+_FAR, _FAR_NS = 2**19, 0.04
+"""Bytes of all operands from which on some of them are in the L3 cache or in memory, and nanoseconds to load or store one."""
 _NATIVE_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
 
@@ -86,7 +88,12 @@ def launch(
     words = (len(dims), *dims, *(stride for operand in strides for stride in operand))
     units = Units(1, tuple(operand[0] for operand in strides), _GRAIN if len(dims) == 1 else 1)
     operands = tuple(view.operand for view in views)
-    return Launch(kernel, operands, words, cost=_cost(body, prod(shape), len(views)), units=units)
+    nbytes = sum(
+        prod(dim for dim, step in zip(dims, steps, strict=True) if step) * ITEMSIZE[view.dtype]
+        for view, steps in zip(views, strides, strict=True)
+    )
+    cost = _cost(body, prod(shape), len(views)) + (int(nbytes * _FAR_NS) if nbytes >= _FAR else 0)
+    return Launch(kernel, operands, words, cost=cost, units=units)
 
 
 def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, list[tuple[int, ...]]]:

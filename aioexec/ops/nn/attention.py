@@ -44,8 +44,9 @@ LEAST_ROWS = 24
 """Rows of a block, however long they are: each block reads all keys and values."""
 MOST_IMAGES = 8
 """Images up to which each has launches of its own, whose heads are shared by workers; of more, images are shared."""
-PRODUCT_NS, SCORE_NS = 0.005, 0.6
-"""Nanoseconds of a multiply-add per byte of an element, and of the mask and exponential of a score."""
+PRODUCT_NS, SCORE_NS, LOAD_NS = 0.005, 0.6, 0.06
+"""Nanoseconds of a multiply-add per byte of an element, of the mask and exponential of a score, and to load a byte of keys and
+values from the L3 cache: most of the time with few queries."""
 ORDERS = ("query_order", "key_order", "value_order")
 
 
@@ -205,7 +206,8 @@ def launches_of(
         )
         for axis in range(2)
     ]
-    cost = int(rows * columns * heads * (PRODUCT_NS * size * (depth + value.shape[3]) + SCORE_NS))
+    terms = columns * (depth + value.shape[3])
+    cost = int(heads * (rows * (PRODUCT_NS * size * terms + SCORE_NS * columns) + LOAD_NS * size * terms))
     scratch = (Scratch(0, block * columns * size), Scratch(1, (block + TILE) * size))
     by_heads = images <= MOST_IMAGES
     found = [

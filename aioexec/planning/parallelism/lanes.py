@@ -26,7 +26,7 @@ from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow,
 
 SHARE_NS = 50_000
 """The least estimated work for which it pays to wake another worker."""
-_PART_NS = 25_000
+_PART_NS = 12_500
 """The least estimated work of a part of a row: a spinning thread begins it within a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
 """The least estimated work of a task: an upper bound on the time that workers wait for each other at the end of a region."""
