@@ -6,9 +6,13 @@ elsewhere, and how the absorbed rows are removed. The planner's thread only; an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from aioexec.data_classes import dataclass
+from aioexec.graph.kernels.epilogue import Epilogue
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel
+from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
 from aioexec.planning.fusion.lifetimes import kept, without_unused
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels, touched
@@ -18,6 +22,43 @@ if TYPE_CHECKING:
 
 REST = 4
 """Divisor for the cost of a row that becomes part of another: its operand is in the first-level cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcasts:
+    """How the operands of an elementwise row broadcast; they have one dtype, and the row writes a whole array in C order.
+
+    Attributes:
+        dims: of the array.
+        inputs: the strides of each input, in bytes.
+        whole: the strides of the array.
+        along: the strides of a vector along its rows.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    inputs: list[tuple[int, ...]]
+    whole: tuple[int, ...]
+    along: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return self.whole[0] * self.dims[0]
+
+
+def broadcasts_of(row: PendingRow) -> Broadcasts | None:
+    """Return how the operands of a row broadcast; None if it is no such row."""
+    kernel = row.launch.kernel
+    if not isinstance(kernel, ElementwiseKernel) or len(kernel.outputs) != 1:
+        return None
+    dtypes = {dtype for _, dtype in (*kernel.inputs, *kernel.outputs)}
+    if len(dtypes) != 1 or row.launch.operands[-1].kind != "output":
+        return None
+    (dtype,) = dtypes
+    rank, size = row.launch.words[0], ITEMSIZE[dtype]
+    dims, *inputs, output = (row.launch.words[1 + rank * k :][:rank] for k in range(len(row.operands) + 1))
+    whole, along = c_strides(dims, size), (*[0] * (rank - 1), size)
+    return Broadcasts(dtype, dims, inputs, whole, along) if output == whole else None
 
 
 def has_epilogues(layout: Layout) -> bool:
@@ -71,6 +112,14 @@ class Absorption:
         row = self.rows[number]
         assert isinstance(row, PendingRow)
         return row
+
+    def ends_of(self, makers: Sequence[int]) -> Iterator[tuple[Launch, LoopKernel, Epilogue]]:
+        """Yield the launch of each of these rows, with its kernel and epilogue."""
+        for maker in makers:
+            launch = self.row(maker).launch
+            assert isinstance(launch.kernel, LoopKernel)
+            assert launch.epilogue is not None
+            yield launch, launch.kernel, launch.epilogue
 
     def let_makers_absorb(
         self, number: int, makers: Sequence[int], changed: Sequence[PendingRow], old: Buffer, new: Buffer

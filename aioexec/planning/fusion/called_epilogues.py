@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.epilogue import ALONG_ROWS, CALLS, MOST_OTHERS, SCALAR, WHOLE
-from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel, Operand
-from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
-from aioexec.planning.fusion.absorption import REST, Absorption, has_epilogues, parts_with
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand
+from aioexec.planning.fusion.absorption import REST, Absorption, broadcasts_of, has_epilogues, parts_with
 from aioexec.planning.fusion.lifetimes import kept
 from aioexec.planning.layout.pending import PendingOperand, PendingRow, touched
 
@@ -104,22 +103,16 @@ def call_epilogues(layout: Layout) -> None:
 
 
 def _callable(row: PendingRow) -> _Row | None:
-    kernel = row.launch.kernel
-    if not isinstance(kernel, ElementwiseKernel) or len(kernel.outputs) != 1:
+    broadcasts = broadcasts_of(row)
+    if broadcasts is None or broadcasts.dtype not in ("float32", "float64"):
         return None
-    dtypes = {dtype for _, dtype in (*kernel.inputs, *kernel.outputs)}
-    if len(dtypes) != 1 or not dtypes <= {"float32", "float64"} or row.launch.operands[-1].kind != "output":
+    scalar = (0,) * len(broadcasts.dims)
+    known = {scalar: SCALAR, broadcasts.along: ALONG_ROWS, broadcasts.whole: WHOLE}
+    kinds = tuple(known.get(each, -1) for each in broadcasts.inputs)
+    if -1 in kinds or len(kinds) > MOST_OTHERS + 1:
         return None
-    (dtype,) = dtypes
-    rank, size = row.launch.words[0], ITEMSIZE[dtype]
-    dims, *strides = (row.launch.words[1 + rank * k :][:rank] for k in range(len(row.operands) + 1))
-    whole, along = c_strides(dims, size), (*[0] * (rank - 1), size)
-    known = {(0,) * rank: SCALAR, along: ALONG_ROWS, whole: WHOLE}
-    kinds = tuple(known.get(each, -1) for each in strides)
-    if kinds[-1] != WHOLE or -1 in kinds or len(kinds) > MOST_OTHERS + 2:
-        return None
-    width = dims[-1] if ALONG_ROWS in kinds else None
-    return _Row(row, dtype, whole[0] * dims[0], kinds[:-1], width)
+    width = broadcasts.dims[-1] if ALONG_ROWS in kinds else None
+    return _Row(row, broadcasts.dtype, broadcasts.nbytes, kinds, width)
 
 
 def _fits(absorption: Absorption, number: int, called: _Row, place: int, makers: list[int]) -> bool:
@@ -128,11 +121,7 @@ def _fits(absorption: Absorption, number: int, called: _Row, place: int, makers:
     value = operands[place]
     if operands.count(value) != 1 or not absorption.is_between(value, called.nbytes, [*makers, number]):
         return False
-    for maker in makers:
-        launch = absorption.row(maker).launch
-        epilogue, kernel = launch.epilogue, launch.kernel
-        assert epilogue is not None
-        assert isinstance(kernel, LoopKernel)
+    for launch, kernel, epilogue in absorption.ends_of(makers):
         if epilogue.others is None or launch.words[epilogue.word] >= CALLS:
             return False
         if kernel.pointers[epilogue.output] != called.dtype or called.width not in (None, epilogue.width):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.epilogue import ADDS_BIAS, CLIPS, RECTIFIES
-from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel
-from aioexec.graph.kernels.launches import ITEMSIZE, c_strides
-from aioexec.planning.fusion.absorption import REST, Absorption, has_epilogues, parts_with
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch
+from aioexec.graph.kernels.launches import ITEMSIZE
+from aioexec.planning.fusion.absorption import REST, Absorption, broadcasts_of, has_epilogues, parts_with
 from aioexec.planning.fusion.bodies import statements_of
 from aioexec.planning.layout.pending import PendingOperand, PendingRow
 
@@ -143,11 +143,7 @@ class _Epilogues:
             return False
         if not absorption.is_free(end.target, end.nbytes, number):
             return False
-        for maker in makers:
-            launch = absorption.row(maker).launch
-            epilogue, kernel = launch.epilogue, launch.kernel
-            assert epilogue is not None
-            assert isinstance(kernel, LoopKernel)
+        for launch, kernel, epilogue in absorption.ends_of(makers):
             if launch.words[epilogue.word] >= end.flag or kernel.pointers[epilogue.output] != end.dtype:
                 return False
             if end.bias is not None and epilogue.width != end.width:
@@ -158,23 +154,18 @@ class _Epilogues:
 
 
 def _end_of(row: PendingRow) -> _End | None:
-    kernel = row.launch.kernel
-    if not isinstance(kernel, ElementwiseKernel) or row.launch.operands[-1].kind != "output":
+    kernel, broadcasts = row.launch.kernel, broadcasts_of(row)
+    if broadcasts is None or not isinstance(kernel, ElementwiseKernel):
         return None
-    dtypes = {dtype for _, dtype in (*kernel.inputs, *kernel.outputs)}
     statements = statements_of(kernel.body)
-    if len(dtypes) != 1 or len(statements) != 1:
+    if len(statements) != 1:
         return None
-    (dtype,), text = dtypes, statements[0].value
-    rank, size = row.launch.words[0], ITEMSIZE[dtype]
-    dims, *strides = (row.launch.words[1 + rank * k :][:rank] for k in range(len(row.operands) + 1))
-    whole, along = c_strides(dims, size), (*[0] * (rank - 1), size)
-    kinds = strides[:-1]
+    text, kinds, whole, along = statements[0].value, broadcasts.inputs, broadcasts.whole, broadcasts.along
     fields = [f"{{{name}}}" for name, _ in kernel.inputs]
     *sources, target = row.operands
-    end = partial(_End, dtype=dtype, target=target, width=dims[-1], nbytes=whole[0] * dims[0])
-    if strides[-1] != whole:
-        return None
+    end = partial(
+        _End, dtype=broadcasts.dtype, target=target, width=broadcasts.dims[-1], nbytes=broadcasts.nbytes
+    )
     if len(fields) == 1 and text == f"maximum({fields[0]}, 0)" and kinds == [whole]:
         return end(RECTIFIES, sources[0])
     if len(fields) == 1 and text == f"minimum(maximum({fields[0]}, 0), 6)" and kinds == [whole]:
