@@ -123,6 +123,20 @@ def is_partial(session: Any) -> bool:
     return any(program.variant.breaks for program in programs(session))
 
 
+async def request_kernels(session: Any, held: HeldLibrary, fetched: Any, feeds: Any) -> None:
+    """Run a step twice, and wait until the kernels of its program are requested."""
+    for _ in range(2):
+        await session.run(fetched, feeds)
+    await until(lambda: held.requests)
+
+
+async def make_partial_program(session: Any, held: HeldLibrary, fetched: Any, feeds: Any) -> None:
+    """Run a step until there is a program whose loops are not compiled."""
+    await request_kernels(session, held, fetched, feeds)
+    held.make_available(is_elementwise)
+    await until(lambda: is_partial(session))
+
+
 async def test_kernels_of_all_programs_are_requested_before_any_of_them_is_there(held: HeldLibrary):
     with graph() as g:
         x = feed([3])
@@ -164,9 +178,7 @@ async def test_a_partial_program_is_not_made_for_a_small_part_of_the_work(held: 
     (g, x, y), _ = stages(X)
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: X})
-        await until(lambda: held.requests)
+        await request_kernels(session, held, y, {x: X})
 
         held.make_available(is_loop)  # one node of five
         for _ in range(10):
@@ -191,9 +203,7 @@ async def test_there_are_few_partial_programs(held: HeldLibrary, monkeypatch: py
             y = op("Add", y, constant(np.full(k + 1 if k < 1 else (4, 4), k / 8)))
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: np.ones((4, 4))})
-        await until(lambda: held.requests)
+        await request_kernels(session, held, y, {x: np.ones((4, 4))})
         while held.missing:
             (kernel, *_) = held.missing
             held.make_available(kernel.__eq__)
@@ -227,9 +237,8 @@ async def test_demands_count_the_runs_by_reference_kernels(held: HeldLibrary):
     (g, x, y), _ = stages(X)
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: X})
-        await until(lambda: held.requests and all(build._demand for build in builds(session)))
+        await request_kernels(session, held, y, {x: X})
+        await until(lambda: all(build._demand for build in builds(session)))
         ((_, demand, _),) = held.requests
         before = demand.runs
         for _ in range(5):
@@ -286,11 +295,7 @@ async def test_an_error_in_a_partial_program_names_its_node_and_the_next_step_ru
         y = op("Neg", op("Sum", op("Sqrt", checked), constant([0, 1], "int32")))
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: np.ones((2, 3))})
-        await until(lambda: held.requests)
-        held.make_available(is_elementwise)
-        await until(lambda: is_partial(session))
+        await make_partial_program(session, held, y, {x: np.ones((2, 3))})
 
         assert await session.run(y, {x: np.full((2, 3), 2.0)}) == pytest.approx(-12)
         with pytest.raises(InvalidArgumentError, match=r"TestCheck 'check'.*negative"):
@@ -309,10 +314,7 @@ async def test_a_step_cancelled_in_a_partial_program_leaves_its_variable_to_the_
 
     async with session_on(g, "background") as session:
         await session.run(init)
-        for _ in range(2):
-            await session.run(add, feeds)
-        held.make_available(is_elementwise)
-        await until(lambda: is_partial(session))
+        await make_partial_program(session, held, add, feeds)
         (program,) = [each for each in programs(session) if each.variant.breaks]
         program.inline = False  # so that it waits for a worker
         before = await session.run(value)
@@ -333,10 +335,7 @@ async def test_kernels_that_fail_leave_their_nodes_to_numpy_in_the_complete_prog
     (g, x, y), expected = stages(X)
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: X})
-        held.make_available(is_elementwise)
-        await until(lambda: is_partial(session))
+        await make_partial_program(session, held, y, {x: X})
         held.make_fail(is_loop)
         await until(lambda: not builds(session))
 
@@ -349,9 +348,7 @@ async def test_a_session_that_closes_ends_its_builds_at_once(held: HeldLibrary):
     (g, x, y), _ = stages(X)
 
     async with session_on(g, "background") as session:
-        for _ in range(2):
-            await session.run(y, {x: X})
-        await until(lambda: held.requests)
+        await request_kernels(session, held, y, {x: X})
         (executor,) = executors(session)
         waiting = asyncio.create_task(executor.wait_until_built())
         engine = runtime(session).engine

@@ -30,6 +30,23 @@ class Spy:
         return self.threads[-1].startswith("aioexec-worker")
 
 
+def add_zeros(ops: Ops, properties: str = "") -> list[str]:
+    """Add the op TestZeros, whose input is its shape; return the list of the threads where it was run."""
+    threads: list[str] = []
+
+    def fill(dims: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return np.zeros(tuple(dims), np.float32)
+
+    ops.add(
+        f"TestZeros(dims:int32) -> (y:float) {properties}",
+        fill,
+        shape=lambda context: [context.partial(0)],
+        shape_operands=(0,),
+    )
+    return threads
+
+
 async def test_kernels_with_large_inputs_run_on_workers(ops: Ops):
     spy = Spy(ops)
     with graph() as g:
@@ -44,18 +61,7 @@ async def test_kernels_with_large_inputs_run_on_workers(ops: Ops):
 
 
 async def test_kernels_with_large_outputs_run_on_workers(ops: Ops):
-    threads: list[str] = []
-
-    def fill(dims: Any) -> Any:
-        threads.append(threading.current_thread().name)
-        return np.zeros(tuple(dims), np.float32)
-
-    ops.add(
-        "TestZeros(dims:int32) -> (y:float) {stateful}",
-        fill,
-        shape=lambda context: [context.partial(0)],
-        shape_operands=(0,),
-    )
+    threads = add_zeros(ops, "{stateful}")
     with graph() as g:
         static = op("TestZeros", constant([1000, 1000], "int32"))
         dims = feed([None], "int32")
@@ -227,18 +233,7 @@ async def test_a_traced_step_records_nodes_that_follow_from_shapes():
 
 
 async def test_a_size_that_depends_on_contents_is_checked_in_every_run(ops: Ops):
-    threads: list[str] = []
-
-    def fill(dims: Any) -> Any:
-        threads.append(threading.current_thread().name)
-        return np.zeros(tuple(dims), np.float32)
-
-    ops.add(
-        "TestZeros(dims:int32) -> (y:float)",
-        fill,
-        shape=lambda context: [context.partial(0)],
-        shape_operands=(0,),
-    )
+    threads = add_zeros(ops)
     with graph() as g:
         dims = feed([2], "int32")
         y = op("TestZeros", op("Neg", op("Neg", dims)))
