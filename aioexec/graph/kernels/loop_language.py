@@ -7,6 +7,9 @@ and constants (numbers and tuples of them). Pointers have `x[i]` and `offset(x, 
 
 Literals are float64 (`0.0`) and int64, and float32 with float64 yields float64: for single precision write `float32(0.5)`.
 Stores convert to the pointer's dtype.
+
+`hand_over` and `call_elementwise` call machine code at an address, and are not implemented as plain Python: a body is run
+uncompiled only with arguments for which it does not call them.
 """
 
 from __future__ import annotations
@@ -239,7 +242,7 @@ def hand_over(
         operands: its operands, `used` of them valid; the one at `place` is the product and is not read from memory.
         moving: a bit for each operand: 1 if it is as large as the product, and contiguous; 0 if it is a scalar.
     """
-    raise NotImplementedError("addresses are for machine code")
+    raise NotImplementedError("only compiled loops call a kernel at its address")
 
 
 def call_elementwise(
@@ -258,7 +261,7 @@ def call_elementwise(
         kernel: its address.
         others: its other operands: those as large as y are read from the same element on, vectors from the first.
     """
-    raise NotImplementedError("addresses are for machine code")
+    raise NotImplementedError("only compiled loops call a kernel at its address")
 
 
 def tiled_product(
