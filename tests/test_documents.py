@@ -102,6 +102,36 @@ def test_what_it_says_is_in_a_file_is_there(document):
     assert [(name, file) for name, file in files if file is None or name not in words_of(text_of(file))] == []
 
 
+def rows_of_the_glossary() -> list[tuple[list[str], list[str]]]:
+    """The terms of each row, without what is in parentheses, and the files or folders where they are defined."""
+    lines = text_of(REPOSITORY / "docs" / "glossary.md").splitlines()
+    cells = [re.split(r" *\| *", line.strip("| ")) for line in lines if line.startswith("| ")][1:]
+    return [
+        (re.sub(r" \(.*?\)| of a program", "", terms).split(", "), re.findall(r"`([^`]+)`", where))
+        for terms, _, where in cells
+    ]
+
+
+def names_term(name: str, term: str) -> bool:
+    """Whether a file, or one of a folder, has a term in its name or text: in prose, or as a name of Python."""
+    place = file_named(name)
+    assert place is not None, name
+    words = [re.escape(word) for word in re.split("[ -]", term.removesuffix("s"))]
+    pattern = re.compile(r"[\s_-]*".join(words), re.IGNORECASE)
+    sources = place.rglob("*.py") if place.is_dir() else [place]
+    return any(pattern.search(f"{name}\n{text_of(source)}") for source in sources)
+
+
+def test_the_files_that_the_glossary_names_have_its_terms():
+    rows = rows_of_the_glossary()
+
+    assert len(rows) > 40
+    for terms, files in rows:
+        assert files, terms
+        assert [term for term in terms if not any(names_term(name, term) for name in files)] == []
+        assert [name for name in files if not any(names_term(name, term) for term in terms)] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_the_sources_have_the_words_of_its_code(document):
     prose = re.sub(r"^```.*?^```", "", text_of(document), flags=re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""`aioexec explain`: shows the plan of a step: items, rows of their programs, costs, and fallback rows."""
+"""`aioexec explain`: shows the plan of a step: items, rows of their programs, costs, and breaks."""
 
 from __future__ import annotations
 

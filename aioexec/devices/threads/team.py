@@ -1,4 +1,4 @@
-"""Machine code by which a team of threads executes a parallel region: its owner, and helpers that spin for work.
+"""Machine code by which a team of threads executes a parallel region: its owner, and helper threads that spin for work.
 
 The data of a team is an array of words, which serves one execution of its region after another:
 

@@ -1,6 +1,6 @@
-"""Walking a program: native rows in one call of the walker, and the rows that it stops at.
+"""Walking a program: each stretch of native rows in one call of the walker, and the rows that it stops at.
 
-A `Walk` calls the walker until the program is done or paused. In between it executes the rows the walker stops at: those of
+A `Walk` calls the walker until the program is done or paused. Between stretches it executes the rows the walker stops at: those of
 `python_rows`, and parallel regions. `program_run.ProgramRun` decides which thread walks.
 """
 
