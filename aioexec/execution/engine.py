@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import walker
@@ -23,6 +25,7 @@ from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Spec
 from aioexec.planning.layout.variant import Variant
 from aioexec.planning.plan import Item, Partition
+from aioexec.resources.variable import Variable
 
 _PLANNERS = (
     2  # planning holds the interpreter: a second thread keeps a small graph from waiting for a large one
@@ -70,9 +73,17 @@ class Engine:
 
     @collector_disabled()
     def lay_out(
-        self, item: Item, partition: Partition, inputs: Mapping[int, Spec], refused: Container[Kernel]
+        self,
+        item: Item,
+        partition: Partition,
+        inputs: Mapping[int, Spec],
+        refused: Container[Kernel],
+        settled: Mapping[Variable, np.ndarray[Any, Any]],
     ) -> Variant | None:
-        """Lay an item out without some kernels; on the builder. None: this machine has no walker."""
+        """Lay an item out without some kernels; on the builder. None: this machine has no walker.
+
+        `settled`: see `lay_out_item`.
+        """
         # Imported in this thread, at the first build: the import reads files, and most short programs build nothing.
         from aioexec.planning.layout.packed_constants import packed_constants
         from aioexec.planning.layout.variant_builder import lay_out_item
@@ -83,7 +94,9 @@ class Engine:
         workers = self.devices[item.device].workers
         for pool in (workers, self.workers):
             pool.spin_with(walk.serve_released)
-        return lay_out_item(item, partition.values, inputs, refused, workers.count, packed_constants())
+        return lay_out_item(
+            item, partition.values, inputs, refused, workers.count, packed_constants(), settled
+        )
 
     @collector_disabled()
     def link(self, variant: Variant, device_name: str) -> Program:

@@ -38,7 +38,7 @@ class ProgramReport:
     """A program made from an item, for the input shapes in `shapes`.
 
     `where` its runs start: "inline" or "worker". `packed_bytes` are those of constants in the layout of a kernel, which other
-    programs may share.
+    programs may share, and of variables that have not changed for some runs.
     """
 
     shapes: str
@@ -178,6 +178,8 @@ def _items(executor: Executor, partition: Partition) -> Iterator[ItemReport]:
 
 
 def _program(shapes: str, program: Program) -> ProgramReport:
+    if program.settled is not None and program.settled.packed is not None:
+        program = program.settled.packed
     variant = program.variant
     return ProgramReport(
         shapes,

@@ -107,6 +107,8 @@ class ItemRunner:
         program = self._programs.get(key) if key is not None else None
         if program is not None:
             program.last_used = next(_uses)
+            if program.settled is not None:
+                return program.settled.current()
         return program
 
     def _begin_later(

@@ -22,7 +22,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from aioexec.devices.jit.library import Demand, library
 from aioexec.devices.threads.workers import Job
@@ -32,7 +34,9 @@ from aioexec.execution.programs.program import Program
 from aioexec.graph.kernels.kernel import Kernel, Spec
 from aioexec.planning.layout.variant import ProgramRow, Variant
 from aioexec.planning.plan import Item, Partition
+from aioexec.resources.variable import Variable
 
+Array = np.ndarray[Any, Any]
 Result = TypeVar("Result")
 
 PATIENCE = 0.25
@@ -58,10 +62,10 @@ class ProgramBuild:
     """The making of a program for an item with inputs of these specs.
 
     Constant: `_keep` is called with each partial program and with the complete one; `_end` once, with the error if there is no
-    program; `ended`, set then. Changing: `state`; `runs`, how often reference kernels ran the item meanwhile; `_refused`, the
-    kernels that failed; `_variant`, the complete layout; `_demand`, what its kernels are worth; `_left`, nanoseconds that
-    reference kernels take in a run of the latest program; `_is_making_partial`, a partial program is being made; `_timer`, to
-    make the next one.
+    program; `ended`, set then; `_settled`, contents of variables that kernels may take packed. Changing: `state`; `runs`, how
+    often reference kernels ran the item meanwhile; `_refused`, the kernels that failed; `_variant`, the complete layout;
+    `_demand`, what its kernels are worth; `_left`, nanoseconds that reference kernels take in a run of the latest program;
+    `_is_making_partial`, a partial program is being made; `_timer`, to make the next one.
     """
 
     def __init__(
@@ -72,11 +76,13 @@ class ProgramBuild:
         inputs: Mapping[int, Spec],
         keep: Callable[[Program], None],
         end: Callable[[Exception | None], None],
+        settled: Mapping[Variable, Array],
     ) -> None:
         self._engine = engine
         self._item = item
         self._partition = partition
         self._inputs = inputs
+        self._settled = settled
         self._keep = keep
         self._end = end
         self._loop = asyncio.get_running_loop()
@@ -119,7 +125,9 @@ class ProgramBuild:
 
     def _request(self) -> tuple[Variant, Demand, Future[None]] | None:
         """Lay the item out and request its kernels; on the builder. None: this machine has no walker."""
-        variant = self._engine.lay_out(self._item, self._partition, self._inputs, self._refused)
+        variant = self._engine.lay_out(
+            self._item, self._partition, self._inputs, self._refused, self._settled
+        )
         if variant is None:
             return None
         is_awaited = self._engine.jit == "eager"
@@ -191,7 +199,9 @@ class ProgramBuild:
     def _lay_out_partly(self) -> Program | None:
         """A program of the kernels that are available; on the builder. None: there is none without the others."""
         try:
-            variant = self._engine.lay_out(self._item, self._partition, self._inputs, _Unavailable())
+            variant = self._engine.lay_out(
+                self._item, self._partition, self._inputs, _Unavailable(), self._settled
+            )
         except OpError:
             return None
         if variant is None or not all(map(library().address, variant.kernels)):

@@ -7,7 +7,7 @@ the reference tier runs the item, or a partial program does. All state is change
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,10 @@ from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.program_build import NoBuilderError, ProgramBuild
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.run_memory import Array
+from aioexec.execution.settled_variables import SettledVariables
+from aioexec.graph.kernels.kernel import Spec
 from aioexec.planning.plan import Item, Partition
+from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
@@ -35,8 +38,9 @@ class ProgramCache:
     """The programs of one item.
 
     State: `programs` by key, at most `MOST_PROGRAMS`; `unfit`, keys that have no program, and why; `_misses`, how often a key
-    without a program was met; `_building`, the builds under way; `_costs`, the measured costs of the nodes, if
-    they are measured. `content` are the positions of the inputs whose content is part of the key.
+    without a program was met; `_building`, the builds under way, and `_packing`, those of programs that take variables packed;
+    `_costs`, the measured costs of the nodes, if they are measured. `content` are the positions of the inputs whose content is
+    part of the key.
     """
 
     def __init__(self, item: Item, partition: Partition, engine: Engine) -> None:
@@ -47,6 +51,7 @@ class ProgramCache:
         self.unfit: dict[Key, str] = {}
         self._misses: dict[Key, int] = {}
         self._building: dict[Key, ProgramBuild] = {}
+        self._packing: set[ProgramBuild] = set()
         self._costs: CostModel | None = None
         self.content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
 
@@ -106,9 +111,29 @@ class ProgramCache:
             del self._building[key]
             self._settle(key, error)
 
-        keep = partial(self._keep, key)
-        build = ProgramBuild(self._engine, self._item, self._partition, specs, keep, end)
+        keep = partial(self._keep, key, specs)
+        build = ProgramBuild(self._engine, self._item, self._partition, specs, keep, end, {})
         self._building[key] = build
+        build.start()
+
+    def _build_packed(
+        self,
+        specs: Mapping[int, Spec],
+        settled: Mapping[Variable, Array],
+        keep: Callable[[Program], None],
+        end: Callable[[Exception | None], None],
+    ) -> None:
+        """Build the program that takes variables packed which keep these contents."""
+        if self._engine.is_closing:
+            end(None)
+            return
+
+        def end_build(error: Exception | None) -> None:
+            self._packing.discard(build)
+            end(error)
+
+        build = ProgramBuild(self._engine, self._item, self._partition, specs, keep, end_build, settled)
+        self._packing.add(build)
         build.start()
 
     def _settle(self, key: Key, error: Exception | None) -> None:
@@ -132,10 +157,10 @@ class ProgramCache:
 
     async def wait_until_built(self) -> None:
         """Wait until no program is being built."""
-        for build in list(self._building.values()):
+        for build in [*self._building.values(), *self._packing]:
             await build.ended.wait()
 
-    def _keep(self, key: Key, program: Program) -> None:
+    def _keep(self, key: Key, specs: Mapping[int, Spec], program: Program) -> None:
         if len(self.programs) >= MOST_PROGRAMS and key not in self.programs:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._misses.pop(key, None)
@@ -143,4 +168,6 @@ class ProgramCache:
             program.expect(self._costs)
         if program.parallel_regions:
             self._engine.devices[self._item.device].workers.start_all()
+        if program.variant.uses and not self._item.writes:
+            program.settled = SettledVariables(program, partial(self._build_packed, specs))
         self.programs[key] = program

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,14 @@ _LONGEST_COUNTED_NS = _WINDOW_NS // 2
 _ENDLESS = 1 << 62
 
 
+class Settled(Protocol):
+    """What a program knows of its `execution.settled_variables`: the program for the next run, and the one that packs them."""
+
+    packed: Program | None
+
+    def current(self) -> Program: ...
+
+
 class Program(FramePool):
     """A variant whose kernels have addresses.
 
@@ -42,7 +50,7 @@ class Program(FramePool):
     Changing, on the event loop: `at_hand`, idle frames that a walk on the loop may use without a lease, since nothing else
     runs before it ends; `rooms`, the length that lists reached, by slot; `cost`, nanoseconds of a run: estimated, then the
     least of recent runs; `_least` and `_spent`, the least and the total of the runs since; `inline`, runs begin and end on the
-    loop; `last_used`, a count.
+    loop; `last_used`, a count; `settled`, of a program that only reads variables: the one that runs while these stay.
     """
 
     def __init__(
@@ -76,6 +84,7 @@ class Program(FramePool):
         self.inline = not self._is_for_workers and self.cost <= self.inline_limit_ns
         self._least, self._spent = _ENDLESS, 0
         self.last_used = 0
+        self.settled: Settled | None = None
         self.rooms: dict[int, int] = {}
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 

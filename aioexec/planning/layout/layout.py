@@ -35,7 +35,7 @@ from aioexec.planning.layout.pending import (
     PendingRow,
     RefusedError,
 )
-from aioexec.planning.layout.state import LayoutState
+from aioexec.planning.layout.state import NOTHING_SETTLED, LayoutState
 from aioexec.planning.layout.structures import lay_structure
 from aioexec.planning.plan import Item
 from aioexec.planning.simplify import evaluate
@@ -60,8 +60,9 @@ class Layout(LayoutState):
         refused: Container[Kernel],
         with_lists: bool = True,
         packing: PackedConstants | None = None,
+        settled: Mapping[Variable, Array] = NOTHING_SETTLED,
     ) -> None:
-        super().__init__(item, values, inputs, refused, packing)
+        super().__init__(item, values, inputs, refused, packing, settled)
         self._with_lists = with_lists
 
     # The abstract interpretation
@@ -132,7 +133,10 @@ class Layout(LayoutState):
         """The content of a variable; inside a branch not every run needs it."""
         if self.around:
             position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
-        return self.versions.read(variable, position, instruction, certain=not self.around)
+        content = self.versions.read(variable, position, instruction, certain=not self.around)
+        if content is not None and variable in self.settled:
+            self.settled_contents[id(content.buffer)] = variable, self.settled[variable]
+        return content
 
     def _fold(self, instruction: Instruction, inputs: list[AbstractValue]) -> tuple[Array, ...] | None:
         """The outputs, if they are determined by known contents, or by shapes alone."""
@@ -189,6 +193,11 @@ class Layout(LayoutState):
         found = []
         for k, panels in launches.packed:
             content = inputs[k]
+            if isinstance(content, Local):
+                known = self.settled_content(content)
+                assert known is not None
+                variable, held = known
+                self.assumed[variable], content = held, held.reshape(content.spec.shape)
             assert isinstance(content, np.ndarray)
             assert self.packing is not None
             constant = self.packing.claim(content, panels)

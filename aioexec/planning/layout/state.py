@@ -27,6 +27,8 @@ from aioexec.planning.layout.versions import Versions
 from aioexec.planning.plan import Item
 from aioexec.resources.variable import Variable
 
+NOTHING_SETTLED: Mapping[Variable, Array] = {}
+
 
 class LayoutState(ABC):
     """The state of one layout.
@@ -49,6 +51,9 @@ class LayoutState(ABC):
         constant_buffers: the buffer of each of `constants`, by `id`.
         packing: makes the packed constants; None: there are none.
         packed: each constant that a row takes packed, with its buffer.
+        settled: variables whose contents are known and stay, so that rows may take copies of them packed.
+        settled_contents: the content of each of these in memory, by the id() of the buffer.
+        assumed: those of `settled` of which a row takes a packed copy.
         slabs: the lists in memory.
         pending: the rows, whose operands are still (buffer, offset).
         around: the first and last position of each structure being laid out, the innermost last; None for a conditional.
@@ -63,6 +68,7 @@ class LayoutState(ABC):
         inputs: Mapping[int, Spec],
         refused: Container[Kernel],
         packing: PackedConstants | None = None,
+        settled: Mapping[Variable, Array] = NOTHING_SETTLED,
     ) -> None:
         self.item = item
         self.refused = refused
@@ -88,6 +94,9 @@ class LayoutState(ABC):
         self.constant_buffers: dict[int, Buffer] = {}
         self.packing = packing
         self.packed: dict[PackedConstant, Buffer] = {}
+        self.settled = settled
+        self.settled_contents: dict[int, tuple[Variable, Array]] = {}
+        self.assumed: dict[Variable, Array] = {}
         self.slabs: list[Slab] = []
         self.pending: list[Pending] = []
         self.around: list[tuple[int, int] | None] = []
@@ -191,9 +200,19 @@ class LayoutState(ABC):
             buffer = self.packed[constant] = self.external(constant.nbytes)
         return buffer
 
+    def settled_content(self, abstract: Local) -> tuple[Variable, Array] | None:
+        """The variable and the content that a value in memory has in every run; None if it is not known to stay."""
+        known = self.settled_contents.get(id(abstract.buffer))
+        whole = known is not None and abstract.offset == 0 and abstract.spec.nbytes == known[1].nbytes
+        return known if whole else None
+
     def spec(self, abstract: AbstractValue) -> Spec | None:
         if isinstance(abstract, Local):
-            return abstract.spec
+            return (
+                replace(abstract.spec, may_be_packed=True)
+                if self.settled_content(abstract)
+                else abstract.spec
+            )
         if isinstance(abstract, np.ndarray):
             if abstract.dtype == object:
                 return None

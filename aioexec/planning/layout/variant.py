@@ -201,6 +201,7 @@ class Variant:
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
         specs: the spec of each value made in the item, if memory holds it; for traces.
+        assumed: variables of which rows take packed copies, and the contents of these: the variant is valid while they stay.
     """
 
     item: Item
@@ -224,6 +225,7 @@ class Variant:
     native: int
     total: int
     specs: Mapping[int, Spec]
+    assumed: tuple[tuple[Variable, Array], ...]
 
     @property
     def breaks(self) -> list[Break]:

@@ -32,6 +32,7 @@ from aioexec.planning.layout.pending import (
     copy_row,
     touched,
 )
+from aioexec.planning.layout.state import NOTHING_SETTLED
 from aioexec.planning.layout.variant import (
     Break,
     Grow,
@@ -63,6 +64,7 @@ def lay_out_item(
     refused: Container[Kernel] = (),
     lanes: int = 1,
     packing: PackedConstants | None = None,
+    settled: Mapping[Variable, Array] = NOTHING_SETTLED,
 ) -> Variant:
     """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
 
@@ -71,6 +73,7 @@ def lay_out_item(
         refused: kernels that are not compiled, or cannot be; nodes that would need one become breaks.
         lanes: the number of workers; expensive rows are split into tasks for them.
         packing: packs constants; None: kernels take all constants as they are.
+        settled: contents of variables that the item only reads; the variant holds while they stay (see `Variant.assumed`).
 
     Raises:
         GraphValueError: the shapes do not fit an op.
@@ -78,10 +81,11 @@ def lay_out_item(
             variables, which reference kernels pass on without a copy.
     """
     try:
-        return _lay_out(Layout(item, values, inputs, refused, packing=packing), lanes)
+        return _lay_out(Layout(item, values, inputs, refused, packing=packing, settled=settled), lanes)
     except ListsRefusedError as refusal:
         logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-        return _lay_out(Layout(item, values, inputs, refused, with_lists=False, packing=packing), lanes)
+        again = Layout(item, values, inputs, refused, with_lists=False, packing=packing, settled=settled)
+        return _lay_out(again, lanes)
 
 
 def _lay_out(layout: Layout, lanes: int) -> Variant:
@@ -157,6 +161,7 @@ class _Freezer:
             layout.native,
             sum(each.structure is None for each in layout.instructions),
             {value: each.spec for value, each in layout.values.items() if isinstance(each, Local)},
+            tuple(layout.assumed.items()),
         )
 
     def _place_output(self, value: int, abstract: AbstractValue) -> None:
