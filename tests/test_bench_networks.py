@@ -38,6 +38,7 @@ def test_a_written_network_is_read_without_being_built(tmp_path):
     assert {name: value.tolist() for name, value in network.weights.items()} == {"w:0": [1, 1], "b:0": [0]}
 
 
+@pytest.mark.slow
 def test_only_cases_with_a_chosen_part_in_their_name_run():
     report = harness.run("step_overhead", ["numpy"], Effort(rounds=1, seconds=0.0), ["64 elem"])
 

@@ -250,6 +250,7 @@ def test_whatever_is_used_first_completes_the_class(use):
     assert reported(lambda: use(*ours)) == reported(lambda: use(*standard))
 
 
+@pytest.mark.slow
 def test_the_package_has_one_decorator():
     """But for what a compiling child runs, which does not import the package."""
     root = Path(aioexec.__file__).parent

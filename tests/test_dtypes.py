@@ -276,6 +276,7 @@ def test_a_resource_is_boxed_whole():
     assert boxed.item() is handle
 
 
+@pytest.mark.slow
 def test_importing_dtypes_loads_no_protobuf():
     command = "import sys, aioexec.dtypes; sys.exit('google.protobuf' in sys.modules)"
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import aioexec
 
 ROOT = Path(aioexec.__file__).parent
@@ -36,6 +38,7 @@ def wrong_claims(source: str) -> Iterator[str]:
                 yield node.name
 
 
+@pytest.mark.slow
 def test_functions_named_as_claims_return_bools():
     wrong = {
         f"{path.relative_to(ROOT)} {name}"
