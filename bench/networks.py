@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench.network_graphs.files import Exported, exported, onnx_model
+from bench.peak import Peak
 from bench.workload import FOLDER, Case, Sample, Workload
 
 QUESTION = __doc__.splitlines()[0]
@@ -223,28 +224,18 @@ def _memory() -> dict[str, float]:
 
 
 def peak(case: Case) -> Workload:
-    """The time that NumPy takes for as many operations in a large product, or for copying as many bytes."""
+    """The least time for a step's products, or for reading its weights once: `bench/peak.py` says how it is measured."""
     program = network(case)
-    size = 2048
-    left = np.ones((size, size), np.float32)
-    copied, kept = np.ones(1 << 25, np.float32), np.empty(1 << 25, np.float32)
-    product = np.empty_like(left)
-    best = {"product": np.inf, "copy": np.inf}
-
-    def timed(name: str, function: Callable[..., Any], *arguments: Any) -> None:
-        before = perf_counter()
-        function(*arguments)
-        best[name] = min(best[name], perf_counter() - before)
+    rates = Peak(program.read_bytes)
 
     async def measure(seconds: float) -> Sample:
         end = perf_counter() + seconds
         while perf_counter() < end:
-            timed("product", np.matmul, left, left, product)
-            timed("copy", np.copyto, kept, copied)
-        flops_per_second = 2 * size**3 / best["product"]
-        bytes_per_second = 2 * copied.nbytes / best["copy"]
-        least = max(program.flops / flops_per_second, program.read_bytes / bytes_per_second)
-        return Sample([least], {"Gflop/s": flops_per_second / 1e9, "GB/s": bytes_per_second / 1e9})
+            rates.measure()
+        least = rates.least_seconds(program.flops, program.read_bytes)
+        return Sample(
+            [least], {"Gflop/s": rates.flops_per_second / 1e9, "GB/s": rates.bytes_per_second / 1e9}
+        )
 
     work = {"Gflop": program.flops / 1e9, "MB": program.read_bytes / 1e6}
     return Workload(lambda: None, list, measure, notes=lambda: work)

@@ -1,5 +1,7 @@
 """The benchmark of whole networks: its cases name networks, networks are read from files, and cases can be chosen."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,19 @@ from bench.harness import Effort
 from bench.network_graphs.files import exported, write
 from bench.network_graphs.networks import NETWORKS
 from bench.network_graphs.packages import PACKAGES
+from bench.peak import Peak
+
+
+def _unet_operations(size: int, widths: list[int]) -> int:
+    """Multiplications and additions of a U-Net by hand; `widths` are the channels of the image and of each level."""
+    total = 2 * size**2 * widths[1]  # the last convolution, 1x1 to one channel
+    for level, (above, width) in enumerate(pairwise(widths)):
+        pixels = (size >> level) ** 2
+        total += 2 * pixels * 9 * (above + width) * width
+        if level < len(widths) - 2:  # on the way up: 2x2 from the level below, then 3x3 of both halves
+            total += 2 * pixels * 2 * width * width
+            total += 2 * pixels * 9 * (2 * width + width) * width
+    return total
 
 
 @pytest.mark.parametrize("case", networks.CASES, ids=lambda case: case.name)
@@ -44,3 +59,25 @@ def test_only_cases_with_a_chosen_part_in_their_name_run():
 
     assert [case.name for case in step_overhead.CASES] != ["square of 64 elements"]
     assert list(report.cases) == ["square of 64 elements"]
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("name", "batch", "expected"),
+    [
+        ("wide_and_deep", 2, 2 * 2 * (141 * 1024 + 1024 * 512 + 512 * 256 + 256)),
+        ("lstm_256", 8, 2 * 8 * 100 * (128 + 256) * 1024),
+        ("unet", 1, _unet_operations(256, [3, 32, 64, 128, 256, 512])),
+    ],
+)
+def test_the_operations_of_products_and_convolutions_are_counted(tmp_path, name, batch, expected):
+    assert exported(tmp_path / name, name, batch, "frozen").flops == expected
+
+
+def test_the_least_time_is_that_of_the_operations_or_of_the_bytes_whichever_is_longer():
+    peak = Peak(8)
+    peak.flops_per_second, peak.bytes_per_second = 1000.0, 10.0
+
+    assert peak.least_seconds(flops=5000, read_bytes=20) == 5.0
+    assert peak.least_seconds(flops=1000, read_bytes=20) == 2.0

@@ -15,6 +15,9 @@ from bench.network_graphs.parameters import Network, Parameters
 
 def main() -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = (
+        "0"  # its layout pass joins nodes under other names: they could not be counted
+    )
     import tensorflow.compat.v1 as tf
 
     name, batch, kind, folder = sys.argv[1:]
