@@ -261,7 +261,7 @@ async def test_blocks_whose_residual_is_the_input_of_the_next():
 @pytest.mark.parametrize("kind", KINDS)
 async def test_each_case_has_a_kernel_of_its_own(kind):
     bodies = {
-        "first layer": "forward_lines",
+        "first layer": "forward",
         "depthwise": "three_adjacent_taps",
         "depthwise, strided": "five_adjacent_taps_strided",
         "lines": "forward",

@@ -1,4 +1,4 @@
-"""Launches of the loops in `convolution.loops` and `convolution.small_filters` for convolutions."""
+"""Launches of the loops in `convolution.loops`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Op
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.kernels.panels import Panels
 from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Scratch, Work
-from aioexec.ops.convolution import loops, small_filters
+from aioexec.ops.convolution import loops
 from aioexec.ops.convolution.windows import Axis, make_axes
 from aioexec.ops.linalg import panel_launches
 
@@ -69,6 +69,11 @@ class Convolution:
     @property
     def has_small_filters(self) -> bool:
         return self.k * self.n * self.itemsize <= _SMALL_FILTERS
+
+    @property
+    def shares_filters(self) -> bool:
+        """Whether workers share the filters: each reads all of the image then, which is smaller, instead of all filters."""
+        return self.batch == 1 and self.n > _PANEL and self.k * self.n * self.itemsize > self.image_bytes
 
     @property
     def pads(self) -> bool:
@@ -130,7 +135,6 @@ class Convolution:
 _BODIES: dict[str, Callable[..., int]] = {
     "forward": loops.forward,
     "forward_batch": loops.forward_batch,
-    "forward_lines": small_filters.forward_lines,
     "multiply": loops.multiply,
     "pack": loops.pack,
     "pack_turned": loops.pack_turned,
@@ -197,6 +201,11 @@ def _as_given(case: Convolution) -> Filters:
     return Filters(_INPUTS[1], case.panel, case.n, case.panel, case.itemsize)
 
 
+def _as_one_panel(case: Convolution) -> Filters:
+    """Return the layout of filters that fit the cache, as they are."""
+    return Filters(_INPUTS[1], case.n, case.n, 0, case.itemsize)
+
+
 def _packed(case: Convolution) -> Filters:
     """Return the layout of filters packed into scratch buffer 0."""
     return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
@@ -218,7 +227,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if case is None:
         return None
     if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
-        return _finish(_lines(case))
+        return _finish(_forward(case, _INPUTS[0], _as_one_panel(case)))
     panels = Panels(case.k, case.n)
     if panel_launches.takes_panels(filters, panels):
         return _with_panels(case, filters, panels)
@@ -226,15 +235,6 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         return _finish(_forward(case, _INPUTS[0], _as_given(case)))
     rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
     return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
-
-
-def _lines(case: Convolution) -> Work:
-    """Return a convolution whose units of work are lines of the output."""
-    words = (0, case.batch * case.vertical.count, 0, int(case.pads), case.padded_width, *case.sizes(), 0)
-    operands, strides = (_INPUTS[0], _INPUTS[1], _OUTPUT, *NOT_READ), (0, 0, 0, *IN_PLACE)
-    kernel = case.loop("forward_lines", 5 + MOST_OTHERS, 20)
-    work = Work(kernel, operands, words, strides, case.cost, unit=1, first=0, epilogue=case.epilogue(2))
-    return _padding(case, work, Scratch(0, case.padded_bytes(small_filters.BLOCK)))
 
 
 def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
@@ -308,13 +308,15 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
         work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
         return _padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
-    words = (case.batch, case.n, 0, *filters.words)
+    words = (0, case.batch * case.vertical.count, 0, case.n, *filters.words)
     words += (block, int(case.pads), case.padded_width, *case.sizes(), 0)
-    unit, grain = 0, 1
-    if case.batch == 1:
-        unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize, *IN_PLACE[1:])
-    kernel = case.loop("forward", 5 + MOST_OTHERS, 24)
-    work = Work(kernel, operands, words, strides, case.cost, unit, grain, epilogue=case.epilogue(2))
+    kernel = case.loop("forward", 5 + MOST_OTHERS, 25)
+    work = Work(
+        kernel, operands, words, (0, 0, 0, *IN_PLACE), case.cost, unit=1, first=0, epilogue=case.epilogue(2)
+    )
+    if case.shares_filters:
+        strides = (0, filters.each, case.itemsize, case.itemsize, *IN_PLACE[1:])
+        work = replace(work, strides=strides, unit=3, grain=_PANEL, first=None)
     return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 
 

@@ -94,34 +94,35 @@ def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, pa
 
 def forward(
     x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
-    o5: Pointer, padded: Pointer, images: int, count: int, ends: int, panel: int, pitch: int, step: int, block: int, pads: int,
-    wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int,
-    pw: int, kernel: int,
+    o5: Pointer, padded: Pointer, first: int, lines: int, ends: int, count: int, panel: int, pitch: int, step: int, block: int,
+    pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int,
+    ph: int, pw: int, kernel: int,
 ) -> int:  # fmt: skip
-    """Convolve with the first `count` of n filters, by blocks of lines."""
+    """Compute `lines` lines of the output of all images, from line `first` on, by blocks, with `count` of n filters."""
     others = (o0, o1, o2, o3, o4, o5)
     if panel == 0:
         panel = pitch = panel_columns(filters)
         step = kh * kw * c * panel
-    blocks = (oh + block - 1) // block
-    for number in range(images * blocks):
-        image = number // blocks
-        begin = number % blocks * block
-        end = min(begin + block, oh)
+    number = first
+    while number < first + lines:
+        image = number // oh
+        begin = number - image * oh
+        height = min(block, first + lines - number, oh - begin)
         source = offset(x, (image * h + begin * sh) * w * c)
         if pads:
-            needed = (end - begin - 1) * sh + (kh - 1) * dh + 1
+            needed = (height - 1) * sh + (kh - 1) * dh + 1
             pad_lines(offset(x, image * h * w * c), padded, begin * sh - ph, needed, h, w, c, pw, wp)
             source = padded
         for part in range((count + panel - 1) // panel):
             left = part * panel
             below, some = offset(filters, part * step), min(panel, count - left)
-            for row in range(begin, end):
-                a = offset(source, (row - begin) * sh * wp * c)
-                result = offset(y, (image * oh + row) * ow * n + left)
+            for row in range(height):
+                a = offset(source, row * sh * wp * c)
+                result = offset(y, (number + row) * ow * n + left)
                 windows(ow, some, a, sw * c, below, pitch, result, n, c, kh, kw, dh, dw, wp * c)
                 finish(result, offset(bias, left), ow, some, n, ends)
-        call(y, (image * oh + begin) * ow * n, others, (end - begin) * ow, count, n, ends, kernel)
+        call(y, number * ow * n, others, height * ow, count, n, ends, kernel)
+        number += height
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Convolutions with small filters: lines of few images are shared by workers, with equal bits."""
+"""Convolutions whose lines are shared by workers, with equal bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from aioexec import ConfigProto, Session
 from aioexec.graph.kernels.kernel import Spec
-from aioexec.ops.convolution import conv, launches, loops, small_filters
+from aioexec.ops.convolution import conv, launches, loops
 from aioexec.ops.convolution.windows import make_axes
 from tests.tiers import constant, feed, graph, op, op_of_each_row, programs, share_all
 
@@ -20,6 +20,13 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, int], int, dict[str, Any]]] =
     "one image": ((1, 19, 30, 3), (7, 7), 24, {"strides": (1, 2, 2, 1), "padding": "SAME"}),
     "dilated": ((1, 20, 18, 5), (3, 3), 33, {"dilations": (1, 2, 2, 1), "padding": "SAME"}),
     "without padding": ((3, 12, 14, 4), (3, 2), 9, {"padding": "VALID"}),
+    "filters in panels": ((2, 23, 21, 35), (3, 5), 40, {"padding": "SAME"}),
+    "one image, filters in panels": (
+        (1, 21, 80, 24),
+        (3, 3),
+        80,
+        {"strides": (1, 2, 2, 1), "padding": "SAME"},
+    ),
 }
 
 
@@ -51,6 +58,7 @@ async def test_lines_are_shared_by_workers_with_equal_bits(monkeypatch, case):
     shape, window, n, _ = CASES[case]
     rng = np.random.default_rng(6)
     arrays = [rng.standard_normal(each).astype(np.float32) for each in (shape, (*window, shape[-1], n), (n,))]
+    arrays[1] /= 8
 
     alone, together = [await result(case, workers, arrays) for workers in (1, 3)]
 
@@ -60,18 +68,20 @@ async def test_lines_are_shared_by_workers_with_equal_bits(monkeypatch, case):
     np.testing.assert_allclose(alone, np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
 
 
-def test_one_image_is_cut_into_lines_where_the_filters_are_small():
-    def bound(c: int, n: int) -> Any:
-        shapes = (1, 64, 64, c), (3, 3, c, n), (1, 64, 64, n)
+def test_one_image_is_cut_into_lines_unless_the_filters_are_larger():
+    def unit(size: int, c: int, n: int) -> tuple[Any, str, int]:
+        shapes = (1, size, size, c), (3, 3, c, n), (1, size, size, n)
         image, filters, output = (Spec(np.dtype("f4"), shape) for shape in shapes)
         made = launches.bind_forward(
             attributes("one image") | {"strides": (1, 1, 1, 1)}, [image, filters], [output]
         )
         assert made is not None
-        return made.rows[-1]
+        row = made.rows[-1]
+        assert row.units is not None
+        return row.kernel.body, "lines" if row.units.word == 1 else "filters", row.words[row.units.word]
 
-    first_layer, later_layer = bound(3, 32), bound(64, 128)
-
-    assert first_layer.kernel.body is small_filters.forward_lines
-    assert first_layer.words[first_layer.units.word] == 64
-    assert later_layer.kernel.body is loops.forward
+    assert unit(64, 3, 32) == (loops.forward, "lines", 64)
+    assert unit(64, 64, 128) == (loops.forward, "lines", 64)
+    assert unit(64, 32, 32) == (loops.forward, "lines", 64)
+    assert unit(14, 256, 256) == (loops.forward, "filters", 256)
+    assert unit(14, 256, 32) == (loops.forward, "lines", 14)
