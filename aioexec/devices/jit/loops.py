@@ -180,6 +180,7 @@ def products() -> dict[str, Any]:
     calls = load_beside("handover")
     return {
         "tiled_product": tiles.tiled_product,
+        "far_product": tiles.far_product,
         "gemm": own,
         "large_gemm": large,
         "hand_over": calls.make_hand_over(tiles, in_tiles, offset, OPTIONS),

@@ -76,6 +76,7 @@ __all__ = [
     "exp",
     "expm1",
     "fabs",
+    "far_product",
     "float32",
     "float64",
     "floor",
@@ -293,6 +294,25 @@ def tiled_product(
     result = matrix(c, (m, n), ldc)
     product = left.reshape(m, outer * inner) @ matrix(b, (outer * inner, n), ldb)
     result[...] = result + product if adds else product
+
+
+def far_product(
+    m: int,
+    n: int,
+    outer: int,
+    inner: int,
+    a: Pointer,
+    a_row: int,
+    a_outer: int,
+    a_inner: int,
+    b: Pointer,
+    ldb: int,
+    adds: bool,
+    c: Pointer,
+    ldc: int,
+) -> None:
+    """As `tiled_product`, for a b that is not in the caches: what follows its panel there is prefetched meanwhile."""
+    tiled_product(m, n, outer, inner, a, a_row, a_outer, a_inner, b, ldb, adds, c, ldc)
 
 
 def matrix(pointer: Pointer, shape: tuple[int, int], stride: int) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ elementwise kernel that it may call; see `epilogue_loops`. The launches of these
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.loop_language import Pointer, offset, panel_columns, tiled_product
+from aioexec.graph.kernels.loop_language import Pointer, far_product, offset, panel_columns, tiled_product
 from aioexec.ops.common.epilogue_loops import call, finish
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
@@ -62,7 +62,7 @@ def windows(
 ) -> None:  # fmt: skip
     """Apply n filters to m windows that are a_row elements apart."""
     if dw == 1:
-        tiled_product(m, n, kh, kw * c, a, a_row, dh * pitch, 1, filters, ldb, False, y, ldc)
+        far_product(m, n, kh, kw * c, a, a_row, dh * pitch, 1, filters, ldb, False, y, ldc)
     else:
         for i in range(kh):
             line, below = offset(a, i * dh * pitch), offset(filters, i * kw * c * ldb)

@@ -1,4 +1,4 @@
-"""`tiled_product` of the loop language: sizes around those of its tiles, all strides, against NumPy."""
+"""`tiled_product` and `far_product` of the loop language: sizes around those of its tiles, all strides, against NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary, library
 from aioexec.graph.kernels.kernel import LoopKernel
-from aioexec.graph.kernels.loop_language import tiled_product
+from aioexec.graph.kernels.loop_language import far_product, tiled_product
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,17 @@ def product_along_columns(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, 
     return 0
 
 
-BODIES = {"any": product, "rows": product_along_rows, "columns": product_along_columns}
+def product_of_far_matrix(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, ldb, adds, ldc) -> int:
+    far_product(m, n, outer, inner, a, a_row, a_outer, 1, b, ldb, adds != 0, c, ldc)
+    return 0
+
+
+BODIES = {
+    "any": product,
+    "rows": product_along_rows,
+    "columns": product_along_columns,
+    "far": product_of_far_matrix,
+}
 
 
 def run(dtype: str, arrays: list[Any], words: Words, body: str = "any") -> None:
@@ -89,7 +99,9 @@ def test_the_left_side_may_have_any_strides(dtype, strides, adds):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("body", "strides"), [("rows", (9, 40, 1)), ("columns", (1, 40, 7))])
+@pytest.mark.parametrize(
+    ("body", "strides"), [("rows", (9, 40, 1)), ("columns", (1, 40, 7)), ("far", (9, 40, 1))]
+)
 def test_strides_known_to_be_1(dtype, body, strides):
     for m in range(1, 31):
         check(dtype, m, 19, 2, 5, strides, 19, True, 20, body)
