@@ -86,7 +86,7 @@ def test_branches_are_split_into_chains_and_joined_at_the_end():
     assert [region.tasks[k] for task in chains for k in task.next] == [join] * len(chains)
 
 
-def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
+def test_a_dear_row_is_cut_into_parts_of_whole_grains_the_larger_ones_first():
     x, y = Buffer(4000, slot=-1), Buffer(4000, slot=-1)
     launch = Launch(
         KERNEL,
@@ -99,11 +99,11 @@ def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
 
     parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 8)), 0), 3, 20_000)
 
-    assert [part.launch.words[1] for part in parts] == [192, 192, 192, 192, 192, 40]
+    assert [part.launch.words[1] for part in parts] == [192, 192, 192, 192, 128, 104]
     assert [[offset for _, offset in part.operands] for part in parts] == [
-        [768 * k, 8 + 768 * k] for k in range(6)
+        [4 * begin, 8 + 4 * begin] for begin in (0, 192, 384, 576, 768, 896)
     ]
-    assert [part.launch.cost for part in parts] == [57_600] * 5 + [12_000]
+    assert [part.launch.cost for part in parts] == [57_600] * 4 + [38_400, 31_200]
 
 
 @pytest.mark.parametrize(

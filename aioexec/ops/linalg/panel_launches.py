@@ -12,8 +12,8 @@ _LEAST_BYTES = 2**14
 """Bytes of a matrix from which packing it pays off."""
 _LEAST_COLUMNS = 8
 """Columns from which most of a panel is used."""
-_ROWS_GRAIN, _COLUMNS_GRAIN = 42, 32
-"""Rows and columns of a share: whole tiles, and whole panels, of every processor."""
+_ROWS_GRAIN, _COLUMNS_GRAIN = 14, 32
+"""Rows of the highest tiles, and columns of the widest panels: of these a share consists. Lower tiles divide the rows well."""
 _FLOP_NS = 0.01
 """Nanoseconds of one operation in float32."""
 _NEAR_NS, _FAR, _FAR_NS = 0.015, 2**19, 0.06

@@ -210,9 +210,12 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
     few = min(_FEW_PER_LANE * lanes, launch.cost // _PART_NS)
     wanted = max(few, min(MOST_PER_LANE * lanes, launch.cost // max(_LONG_PART_NS, grain)))
     wanted -= wanted % lanes if wanted > lanes else 0  # the same number for each lane, else one ends later
-    step = -(-total // (wanted * units.grain)) * units.grain
-    found = []
-    for first in range(0, total, step):
+    grains = -(-total // units.grain)
+    least, larger = divmod(grains, max(min(wanted, grains), 1))
+    found: list[PendingRow] = []
+    first = 0
+    while first < total:  # the larger parts first, so that threads end at the same time
+        step = (least + (len(found) < larger)) * units.grain
         operands = tuple(
             (buffer, offset + first * stride)
             for (buffer, offset), stride in zip(row.operands, units.strides, strict=True)
@@ -221,6 +224,7 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
         words = units.words_of(launch.words, first, count)
         part = replace(launch, words=words, cost=max(launch.cost * count // total, 1), units=None)
         found.append(replace(row, launch=part, operands=operands))
+        first += step
     return found
 
 
