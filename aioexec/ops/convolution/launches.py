@@ -24,6 +24,7 @@ _PANEL_BYTES = 128  # of a row in a panel of packed filters: two vectors of the 
 _OFTEN = 128  # windows from which packing the filters pays off
 _SMALL_FILTERS = 64 * 1024  # bytes of filters that a line of the output leaves in the cache
 _MOST_COPIED = 2**24  # bytes of windows up to which they are copied
+_ROWS = 64  # the least for which a worker reads all filters
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
@@ -74,6 +75,16 @@ class Convolution:
     def shares_filters(self) -> bool:
         """Whether workers share the filters: each reads all of the image then, which is smaller, instead of all filters."""
         return self.batch == 1 and self.n > _PANEL and self.k * self.n * self.itemsize > self.image_bytes
+
+    @property
+    def covers_once(self) -> bool:
+        """Whether the windows cover the image without overlap and padding."""
+        return self.vertical.is_partition and self.horizontal.is_partition
+
+    @property
+    def has_whole_panels(self) -> bool:
+        """Whether the taps of a line, for all channels of the image, fill panels of every processor."""
+        return self.horizontal.window * self.c % self.panel == 0
 
     @property
     def pads(self) -> bool:
@@ -141,6 +152,7 @@ _BODIES: dict[str, Callable[..., int]] = {
     "multiply_filter": loops.multiply_filter,
     "backward_filter": loops.backward_filter,
     "backward_input": loops.backward_input,
+    "enlarge": loops.enlarge,
 }
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
@@ -348,6 +360,14 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
         rows, scratch = _forward(back, _INPUTS[2], _packed(back), scratch=1).cut()
         return Launches((_pack_turned(case), *rows), (back.packed_bytes, *scratch))
     turned = Operand("scratch", 0)
+    if case.covers_once:
+        panels = Panels(case.n, case.k, transposed=True)
+        if panel_launches.takes_panels(filters, panels) and case.has_whole_panels:
+            rows, _ = _enlarge(case, Filters(Operand("packed", 0), 0, 0, 0, 0)).cut()
+            return Launches(rows, packed=((1, panels),))
+        size = case.horizontal.window * case.c
+        rows, _ = _enlarge(case, Filters(turned, size, case.k, size, 0)).cut()
+        return Launches((_turn(case, turned), *rows), (filters.nbytes,))
     rows, scratch = _spread(case, turned).cut()
     return Launches((_turn(case, turned), *rows), (filters.nbytes, *scratch))
 
@@ -372,6 +392,24 @@ def _turn(case: Convolution, target: Operand) -> Launch:
     row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
     assert row is not None
     return row
+
+
+def _enlarge(case: Convolution, turned: Filters) -> Work:
+    """Return the gradient in the input for windows that cover it once."""
+    count = case.horizontal.count
+    words = (0, case.batch * case.vertical.count, 0, *turned.words)
+    words += (case.n, case.c, count, case.vertical.window, case.horizontal.window, 0)
+    return Work(
+        case.loop("enlarge", 4 + MOST_OTHERS, 12),
+        (turned.operand, _INPUTS[2], _OUTPUT, *NOT_READ),
+        words,
+        (0, 0, 0, *IN_PLACE),
+        case.cost,
+        unit=1,
+        grain=max(_ROWS // count, 1),
+        epilogue=Epilogue(2, 2, 3, case.c, clips=True, others=4),
+        first=0,
+    )
 
 
 def _spread(case: Convolution, turned: Operand) -> Work:

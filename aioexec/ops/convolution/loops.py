@@ -9,7 +9,8 @@ Filters form a matrix of taps × c rows and n columns, in panels of `panel` colu
 each panel is contiguous and aligned. Constant filters are packed once: then `panel` is 0, and the width is `panel_columns`.
 
 The gradient in the input is a convolution of dy with the reversed filters; for strides above 1 it is a product whose rows are
-added to the image window by window. The gradient in the filters is the transposed product.
+added to the image window by window, or are lines of the image where windows do not overlap. The gradient in the filters is the
+transposed product.
 
 An epilogue is applied to each part of the result while it is in the cache: `ends` selects it, `o0` to `o5` are operands of the
 elementwise kernel that it may call; see `epilogue_loops`. The launches of these loops are in `convolution.launches`.
@@ -214,6 +215,33 @@ def multiply_filter(x: Pointer, dy: Pointer, dfilters: Pointer, count: int, rows
 
 ROWS = 1024
 """Rows of dy that are processed at a time: a panel of them stays in the cache."""
+
+
+def enlarge(
+    turned: Pointer, dy: Pointer, dx: Pointer, bias: Pointer, o0: Pointer, o1: Pointer, o2: Pointer, o3: Pointer, o4: Pointer,
+    o5: Pointer, first: int, lines: int, ends: int, panel: int, pitch: int, step: int, n: int, c: int, ow: int, kh: int,
+    kw: int, kernel: int,
+) -> int:  # fmt: skip
+    """Compute the gradient in the input where the windows cover it without overlap: `lines` lines of dy, from `first` on.
+
+    The product of a line of dy and a line of taps is a line of the image. `turned` is a matrix of n rows, taps × c columns.
+    """
+    others = (o0, o1, o2, o3, o4, o5)
+    size = kw * c
+    if panel == 0:
+        panel = pitch = panel_columns(turned)
+        step = n * panel
+    for i in range(kh):
+        for part in range((size + panel - 1) // panel):
+            left = part * panel
+            below, some = offset(turned, (i * size + left) // panel * step), min(panel, size - left)
+            for line in range(first, first + lines):
+                a, result = offset(dy, line * ow * n), offset(dx, (line * kh + i) * ow * size + left)
+                far_product(ow, some, 1, n, a, n, 0, 1, below, pitch, False, result, size)
+    made = first * kh * ow * size
+    finish(offset(dx, made), bias, lines * kh * ow * kw, c, c, ends)
+    call(dx, made, others, lines * kh * ow * kw, c, c, ends, kernel)
+    return 0
 
 
 def backward_input(

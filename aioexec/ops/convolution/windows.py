@@ -53,6 +53,16 @@ class Axis:
         """Whether window k is just element k of the image."""
         return self.window == 1 and self.stride == 1 and self.before == 0 and self.count == self.size
 
+    @property
+    def is_partition(self) -> bool:
+        """Whether each element of the image is in one window."""
+        return (
+            self.window == self.stride
+            and self.dilation == 1
+            and self.before == 0
+            and self.size == self.count * self.window
+        )
+
     def tap(self, index: int) -> slice:
         """Return a slice of the elements of the padded image that tap `index` reads."""
         if self.count == 0:

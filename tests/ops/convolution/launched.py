@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.kernels.kernel import Launch, LoopKernel, Spec
+from aioexec.graph.kernels.panels import Panels
 
 
 def run_in_python(
@@ -27,9 +28,7 @@ def run_in_python(
     specs = [Spec(value.dtype, value.shape, None, may_be_packed) for value in inputs]
     launches = bind(attrs, specs, [Spec(output.dtype, shape)])
     memory = {"input": [value.reshape(-1) for value in inputs], "output": [output.reshape(-1)]}
-    memory["packed"] = [
-        in_panels(inputs[k].reshape(panels.rows, panels.columns)) for k, panels in launches.packed
-    ]
+    memory["packed"] = [in_panels(matrix(inputs[k], panels)) for k, panels in launches.packed]
     memory["scratch"] = [np.full(size // 8, np.nan) for size in launches.scratch]
     for row, words, operands in itertools.chain.from_iterable(shared(row, lanes) for row in launches.rows):
         places = [memory[operand.kind][operand.index][begin // 8 :] for operand, begin in operands]
@@ -43,6 +42,13 @@ def run_in_python(
             )
             target[...] = source[0] if source else 0
     return output
+
+
+def matrix(value: Any, panels: Panels) -> Any:
+    """The matrix of which there are panels."""
+    if panels.transposed:
+        return value.reshape(panels.columns, panels.rows).T
+    return value.reshape(panels.rows, panels.columns)
 
 
 def in_panels(matrix: Any, wide: int = 8) -> Any:
