@@ -1,7 +1,7 @@
 """Walking a program: each stretch of native rows in one call of the walker, and the rows that it stops at.
 
-A `Walk` calls the walker until the program is done or paused. Between stretches it executes the rows the walker stops at: those of
-`python_rows`, and parallel regions. `program_run.ProgramRun` decides which thread walks.
+A `Walk` calls the walker until the program is done or paused. Between stretches it executes the rows that the walker stops
+at: those of `python_rows`, and parallel regions. `program_run.ProgramRun` decides which thread walks.
 """
 
 from __future__ import annotations

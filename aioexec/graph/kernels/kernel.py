@@ -448,7 +448,7 @@ class Alias:
 
 
 Bind = Callable[[Attrs, Sequence[Spec], Sequence[Spec]], Launches | Alias | None]
-"""(attributes, input specs, output specs) to rows; None if there is no native form for them, which makes it a break in a program.
+"""(attributes, input specs, output specs) to rows; None if there is no native form for them, which makes it a break.
 
 An input that is a variable (role UPDATE or READ) has the spec of the variable's value. Pure: same arguments, same result.
 """
