@@ -51,10 +51,11 @@ def spread_tile(
     store_vector(offset(target, 5 * pitch), fma(four, d1 - d3, d5 - d3))
 
 
-def gather_tile(
-    target: Pointer, pitch: int, m0: Vector, m1: Vector, m2: Vector, m3: Vector, m4: Vector, m5: Vector
-) -> None:
-    """Store the four elements of Aᵀ m, `pitch` elements apart."""
+def gather_line(target: Pointer, pitch: int, m: Pointer, step: int) -> None:
+    """Store the four elements of Aᵀ m, `pitch` elements apart, of the six vectors of m, `step` elements apart."""
+    m0, m5 = load_vector(m), load_vector(offset(m, 5 * step))
+    m1, m2 = load_vector(offset(m, step)), load_vector(offset(m, 2 * step))
+    m3, m4 = load_vector(offset(m, 3 * step)), load_vector(offset(m, 4 * step))
     near, far = m1 + m2, m3 + m4
     slope, steep = m1 - m2, m3 - m4
     store_vector(target, m0 + near + far)
@@ -107,28 +108,9 @@ def transform_result(
         part = min(vector * size, n - size)
         for k in range(SEEN):
             column = offset(points, k * pitch + part)
-            gather_tile(
-                offset(buffer, k * size),
-                SEEN * size,
-                load_vector(column),
-                load_vector(offset(column, SEEN * pitch)),
-                load_vector(offset(column, 2 * SEEN * pitch)),
-                load_vector(offset(column, 3 * SEEN * pitch)),
-                load_vector(offset(column, 4 * SEEN * pitch)),
-                load_vector(offset(column, 5 * SEEN * pitch)),
-            )
+            gather_line(offset(buffer, k * size), SEEN * size, column, SEEN * pitch)
         for row in range(min(TILE, oh - top)):
-            line = offset(buffer, row * SEEN * size)
-            gather_tile(
-                results,
-                size,
-                load_vector(line),
-                load_vector(offset(line, size)),
-                load_vector(offset(line, 2 * size)),
-                load_vector(offset(line, 3 * size)),
-                load_vector(offset(line, 4 * size)),
-                load_vector(offset(line, 5 * size)),
-            )
+            gather_line(results, size, offset(buffer, row * SEEN * size), size)
             for k in range(min(TILE, ow - left)):
                 place = offset(y, ((top + row) * ow + left + k) * n + part)
                 total = finish_vector(load_vector(offset(results, k * size)), offset(bias, part), ends)
