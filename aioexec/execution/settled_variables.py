@@ -16,9 +16,10 @@ The event loop only.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 
@@ -51,8 +52,8 @@ class SettledVariables:
     """The programs of an item for inputs of the same shapes.
 
     Constant: `_program`, which reads variables as they are; `_variables`, those that are large enough. Changing: `state`;
-    `packed`, the second program, while READY; `_seen`, what the variables held at the last comparison; `_runs` until the next
-    comparison, the last time after `_interval` runs.
+    `packed`, the second program, while READY; `_seen`, what the variables held at the last comparison, which it does not keep
+    from being freed; `_runs` until the next comparison, the last time after `_interval` runs.
     """
 
     def __init__(self, program: Program, build: Build) -> None:
@@ -61,13 +62,13 @@ class SettledVariables:
         self._variables = [use.variable for use in program.variant.uses if _is_large(use.variable)]
         self.state = State.WATCHING if self._variables else State.UNFIT
         self.packed: Program | None = None
-        self._seen: dict[Variable, Array] = {}
+        self._seen: dict[Variable, ref[Array]] = {}
         self._runs = self._interval = _FIRST_RUNS
 
     def current(self) -> Program:
         """The program of the next run."""
         if self.packed is not None:
-            if _hold(self.packed.variant.assumed):
+            if _are_held(self.packed.variant.assumed):
                 return self.packed
             self.packed = None
             self._watch_longer()
@@ -80,14 +81,17 @@ class SettledVariables:
     def _compare(self) -> None:
         """Build the second program if the variables are the same as at the last comparison."""
         self._runs = self._interval
-        if self._seen and _hold(self._seen.items()):
-            self.state = State.BUILDING
-            self._build(self._seen, self._keep, self._on_built)
+        if any(variable.leased or variable.buffer is None for variable in self._variables):
+            self._watch_longer()  # a step is writing
+            return
+        contents = {variable: variable.read() for variable in self._variables}
+        if self._seen and all(seen() is contents[variable] for variable, seen in self._seen.items()):
+            self.state, self._seen = State.BUILDING, {}
+            self._build(contents, self._keep, self._on_built)
             return
         if self._seen:
             self._watch_longer()
-        is_written = any(variable.leased or variable.buffer is None for variable in self._variables)
-        self._seen = {} if is_written else {variable: variable.read() for variable in self._variables}
+        self._seen = {variable: ref(content) for variable, content in contents.items()}
 
     def _watch_longer(self) -> None:
         self.state = State.WATCHING
@@ -100,7 +104,6 @@ class SettledVariables:
             self.packed = program
 
     def _on_built(self, error: Exception | None) -> None:
-        self._seen = {}
         if self.packed is not None:
             self.state = State.READY
         elif isinstance(error, NoBuilderError):
@@ -116,8 +119,8 @@ def _is_large(variable: Variable) -> bool:
     return prod(dim or 0 for dim in dims) * dtype.itemsize >= LEAST_BYTES
 
 
-def _hold(contents: Any) -> bool:
-    """Whether variables still hold these contents."""
+def _are_held(contents: Iterable[tuple[Variable, Array]]) -> bool:
+    """Whether variables still have these contents."""
     for variable, content in contents:  # noqa: SIM110 (a generator takes longer than most items do)
         if variable.buffer is not content:
             return False
