@@ -66,7 +66,15 @@ def _fill_with_zeros(gradients: list[Any], xs: list[Any], unconnected: Unconnect
     if unconnected is UnconnectedGradients.NONE:
         return gradients
     pairs = zip(gradients, xs, strict=True)
-    return [apply_op("ZerosLike", convert_to_tensor(x)) if each is None else each for each, x in pairs]
+    return [_zeros_like(x) if each is None else each for each, x in pairs]
+
+
+def _zeros_like(x: Any) -> Tensor:
+    """Zeros of the shape of a tensor, or of the variable behind a handle."""
+    tensor = convert_to_tensor(x)
+    if tensor.op.type == "VarHandleOp":
+        tensor = apply_op("ReadVariableOp", tensor, dtype=tensor.op.attrs["dtype"])
+    return apply_op("ZerosLike", tensor)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -160,6 +160,16 @@ def test_what_is_not_connected_is_none_or_zero(graph):
         assert numbers(gradients(x * 2.0, [other], unconnected_gradients=zero)) == [[0.0]]
 
 
+async def test_zeros_for_the_handle_of_a_variable_have_its_shape(graph):
+    variable: Any = ax.Variable(np.ones((2, 3), np.float32), use_resource=True)
+
+    (zero,) = gradients(constant(1.0), [variable.handle], unconnected_gradients="zero")
+
+    async with ax.Session(graph=graph) as session:
+        await session.run(variable.initializer)
+        assert np.array_equal(await session.run(zero), np.zeros((2, 3), np.float32))
+
+
 def test_ops_that_are_not_differentiable_cut_the_way(graph):
     x = constant([1.5, 2.5])
 
