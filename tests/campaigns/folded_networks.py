@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ class Network:
                 self.residual,
             ]
             layers += (
-                [self.conv, self.depthwise, self.batch_norm, self.batch_norm] if is_image else [self.product]
+                [self.conv, self.dilated, self.depthwise, self.batch_norm, self.batch_norm]
+                if is_image
+                else [self.product]
             )
             self.values.append(self.rng.choice([*layers, self.written_out])(*self.values[-1]))
 
@@ -70,6 +72,37 @@ class Network:
             made = op("Conv2D", op("Pad", x, ax.constant(pads)), w, strides=strides, padding="VALID")
             seen = sliding(padded, size, stride)
         return self.scaled(made, np.einsum("bhwcij,ijcn->bhwn", seen, filters))
+
+    def dilated(self, x: Any, value: Array) -> Value:
+        """A convolution of phases; of rows, as in one dimension, if the image is one row."""
+        is_row, size = value.shape[1] == 1, self.rng.choice([2, 3])
+        sizes = (1, size) if is_row else (size, size)
+        blocks = [1 if is_row else self.rng.randint(1, 3), self.rng.randint(2, 4)]
+        pads, crops = [], []
+        for length, taps, block in zip(value.shape[1:3], sizes, blocks, strict=True):
+            early = self.rng.randint(0, 2 * block) if block > 1 else 0
+            late = -(length + early) % block + (block * self.rng.randint(0, 1) if block > 1 else 0)
+            left = length + early + late - (taps - 1) * block
+            if left < 1:
+                return x, value
+            first = self.rng.randint(0, min(self.rng.choice([early, early, left]), left - 1))
+            crops.append([first, self.rng.randint(0, min(late, left - 1 - first))])
+            pads.append([early, late])
+        is_depthwise = self.rng.random() < 0.3
+        w, filters = self.weight(*sizes, value.shape[3], 1 if is_depthwise else self.rng.choice([4, 7, 32]))
+        kind = "DepthwiseConv2dNative" if is_depthwise else "Conv2D"
+        within = slice(1, 2) if is_row else slice(0, 2)
+        phases = op("Squeeze", x, squeeze_dims=[1]) if is_row else x
+        phases = op("SpaceToBatchND", phases, ax.constant(blocks[within]), ax.constant(pads[within]))
+        phases = op("ExpandDims", phases, ax.constant(1)) if is_row else phases
+        made = op(kind, phases, w, strides=[1, 1, 1, 1], padding="VALID")
+        made = op("Squeeze", made, squeeze_dims=[1]) if is_row else made
+        made = op("BatchToSpaceND", made, ax.constant(blocks[within]), ax.constant(crops[within]))
+        made = op("ExpandDims", made, ax.constant(1)) if is_row else made
+        seen = dilated_windows(np.pad(value, [(0, 0), *pads, (0, 0)]), sizes, blocks)
+        seen = seen[:, crops[0][0] : seen.shape[1] - crops[0][1], crops[1][0] : seen.shape[2] - crops[1][1]]
+        rule = "bhwcij,ijcm->bhwc" if is_depthwise else "bhwcij,ijcn->bhwn"
+        return self.scaled(made, np.einsum(rule, seen, filters))
 
     def depthwise(self, x: Any, value: Array) -> Value:
         each = self.rng.choice([1, 1, 2]) if value.shape[3] < 32 else 1
@@ -148,12 +181,20 @@ def sliding(value: Array, size: int, stride: int) -> Array:
     return np.asarray(seen[:, ::stride, ::stride])
 
 
+def dilated_windows(value: Array, sizes: Sequence[int], blocks: Sequence[int]) -> Array:
+    """The windows within images whose elements are `blocks` apart."""
+    spans = tuple((size - 1) * block + 1 for size, block in zip(sizes, blocks, strict=True))
+    seen = np.lib.stride_tricks.sliding_window_view(value, spans, (1, 2))
+    return np.asarray(seen[..., :: blocks[0], :: blocks[1]])
+
+
 def case(seed: int) -> str | None:
     return asyncio.run(_run(random.Random(seed)))
 
 
 async def _run(rng: random.Random) -> str | None:
-    shape = rng.randint(1, 3), rng.randint(3, 9), rng.randint(3, 9), rng.choice([3, 8, 32])
+    height = 1 if rng.random() < 0.2 else rng.randint(3, 9)
+    shape = rng.randint(1, 3), height, rng.randint(3, 9), rng.choice([3, 8, 32])
     value = np.random.default_rng(rng.getrandbits(32)).uniform(-1, 1, shape).astype(np.float32)
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, shape)
