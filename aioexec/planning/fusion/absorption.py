@@ -1,7 +1,8 @@
 """Absorption: rows of a finished layout become parts of the rows that compute one of their operands.
 
-What all forms of it share: which rows touch a buffer and which with an epilogue wrote it, when a value or a vector may be read
-elsewhere, and how the absorbed rows are removed. The planner's thread only; an `Absorption` is one pass over one layout.
+What all forms of it share: how the operands of an elementwise row broadcast, which rows touch a buffer and which with an
+epilogue wrote it, when a value or a vector may be read elsewhere, and how the absorbed rows are removed. The planner's thread
+only; an `Absorption` is one pass over one layout.
 """
 
 from __future__ import annotations
