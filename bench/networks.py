@@ -167,7 +167,10 @@ def onnxruntime(case: Case) -> Workload | None:
 
 
 def torch(case: Case) -> Workload | None:
-    return _torch(case, lambda function: function)
+    name, kind = case.variant.split()
+    if kind == "frozen":
+        return _torch_inference(case, lambda function: function)
+    return _torch_training(case) if name.endswith("training") else None
 
 
 def torch_compiled(case: Case) -> Workload | None:
@@ -178,20 +181,19 @@ def torch_compiled(case: Case) -> Workload | None:
         options.freezing = True  # weights are constants: packed once, batch norm folded
         return compile_(function)
 
-    return _torch(case, compiled)
+    return _torch_inference(case, compiled) if case.variant.endswith("frozen") else None
 
 
-def _torch(case: Case, made: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Workload | None:
-    name, kind = case.variant.split()
+def _torch_inference(case: Case, made: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Workload:
     program = network(case)
     started = perf_counter()
     import torch as library
 
+    from bench.network_graphs.torch_layers import Weights
     from bench.network_graphs.torch_networks import TORCH_NETWORKS
 
-    if name not in TORCH_NETWORKS or kind != "frozen":
-        return None
-    function = made(TORCH_NETWORKS[name](library.from_numpy(value) for value in program.weights.values()))
+    weights = Weights(library.from_numpy(value) for value in program.weights.values())
+    function = made(TORCH_NETWORKS[case.variant.split()[0]](weights))
     feeds = [library.from_numpy(value) for value in program.feeds.values()]
 
     def step() -> Any:
@@ -201,6 +203,29 @@ def _torch(case: Case, made: Callable[[Callable[..., Any]], Callable[..., Any]])
     step()
     notes = {"first result s": perf_counter() - started}
     return Workload(step, notes=lambda: notes | _memory())
+
+
+def _torch_training(case: Case) -> Workload:
+    program = network(case)
+    started = perf_counter()
+    import torch as library
+
+    from bench.network_graphs.torch_training import TORCH_TRAINING
+
+    values = [library.from_numpy(value) for value in program.weights.values()]
+    training = TORCH_TRAINING[case.variant.split()[0]](values)
+    feeds = [library.from_numpy(value) for value in program.feeds.values()]
+
+    def step() -> Any:
+        return [training.step(*feeds)]
+
+    def outputs() -> Any:
+        training.restart()
+        return np.stack([step() for _ in range(CHECKED_STEPS)])
+
+    step()
+    notes = {"first result s": perf_counter() - started}
+    return Workload(step, outputs, notes=lambda: notes | _memory())
 
 
 def _listed(results: Any) -> list[Any]:

@@ -33,6 +33,17 @@ def test_a_case_names_a_network_and_where_its_weights_are(case):
     assert kind in ("frozen", "variables")
 
 
+def test_each_case_of_constants_or_of_training_has_its_network_in_torch():
+    pytest.importorskip("torch")
+    from bench.network_graphs.torch_networks import TORCH_NETWORKS
+    from bench.network_graphs.torch_training import TORCH_TRAINING
+
+    variants = [case.variant.split() for case in networks.CASES]
+
+    assert {name for name, kind in variants if kind == "frozen"} <= {*TORCH_NETWORKS}
+    assert {name for name, _ in variants if name.endswith("training")} == {*TORCH_TRAINING}
+
+
 def test_each_network_of_a_package_is_a_case():
     assert sorted(case.variant for case in packaged_networks.CASES) == sorted(PACKAGES)
 

@@ -24,7 +24,7 @@ class Exported:
     Attributes:
         outputs, targets: names of the tensors that a step fetches, and of the operations it runs.
         init: names of the operations that initialise the variables.
-        flops, read_bytes: what a step computes, and what it reads of weights and feeds and writes as its results.
+        flops, read_bytes: what a step computes, and the bytes that it reads of weights and feeds.
     """
 
     folder: Path
