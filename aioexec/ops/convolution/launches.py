@@ -2,158 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
-from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.kernels.panels import Panels
 from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Scratch, Work
 from aioexec.ops.convolution import loops
+from aioexec.ops.convolution.sizes import BLOCK_BYTES, PANEL, SHORT_LINE, TALL_TILE, Convolution
 from aioexec.ops.convolution.windows import Axis, make_axes
 from aioexec.ops.linalg import panel_launches
 
-_BLOCK_BYTES = 128 * 1024
-_FLOPS_PER_NS = 200
-_SHORT_LINE = 8  # fewer windows per line do not fill a tile
-_TALL_TILE = 14
-_PANEL = 32  # minimum number of filters per share
-_PANEL_BYTES = 128  # of a row in a panel of packed filters: two vectors of the widest kind
 _OFTEN = 128  # windows from which packing the filters pays off
-_SMALL_FILTERS = 64 * 1024  # bytes of filters that a line of the output leaves in the cache
 _MOST_COPIED = 2**24  # bytes of windows up to which they are copied
 _ROWS = 64  # the least for which a worker reads all filters
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
 
-@dataclass(frozen=True, slots=True)
-class Convolution:
-    """The sizes of a convolution of images [batch, h, w, c] with n filters."""
-
-    dtype: str
-    itemsize: int
-    batch: int
-    c: int
-    n: int
-    vertical: Axis
-    horizontal: Axis
-
-    @property
-    def k(self) -> int:
-        """Elements of a window."""
-        return self.vertical.window * self.horizontal.window * self.c
-
-    @property
-    def places(self) -> int:
-        """Windows of one image."""
-        return self.vertical.count * self.horizontal.count
-
-    @property
-    def cost(self) -> int:
-        """Nanoseconds."""
-        each = self.k * (2 * self.n / _FLOPS_PER_NS * self.itemsize / 4 + 0.02)
-        return int(self.batch * self.places * each) + 50
-
-    @property
-    def is_pointwise(self) -> bool:
-        return self.vertical.is_pointwise and self.horizontal.is_pointwise
-
-    @property
-    def has_short_lines(self) -> bool:
-        """Whether the same window of all images makes a better tile than the windows of a line."""
-        count = self.horizontal.count
-        return count <= _SHORT_LINE and self.batch >= max(_TALL_TILE, 2 * count)
-
-    @property
-    def has_small_filters(self) -> bool:
-        return self.k * self.n * self.itemsize <= _SMALL_FILTERS
-
-    @property
-    def shares_filters(self) -> bool:
-        """Whether workers share the filters: each reads all of the image then, which is smaller, instead of all filters."""
-        return self.batch == 1 and self.n > _PANEL and self.k * self.n * self.itemsize > self.image_bytes
-
-    @property
-    def covers_once(self) -> bool:
-        """Whether the windows cover the image without overlap and padding."""
-        return self.vertical.is_partition and self.horizontal.is_partition
-
-    @property
-    def has_whole_panels(self) -> bool:
-        """Whether the taps of a line, for all channels of the image, fill panels of every processor."""
-        return self.horizontal.window * self.c % self.panel == 0
-
-    @property
-    def pads(self) -> bool:
-        return any(axis.before != 0 or axis.reach > axis.size for axis in (self.vertical, self.horizontal))
-
-    @property
-    def padded_width(self) -> int:
-        return self.horizontal.reach if self.pads else self.horizontal.size
-
-    @property
-    def padded_height(self) -> int:
-        return self.vertical.reach if self.pads else self.vertical.size
-
-    @property
-    def panel(self) -> int:
-        """Filters in a panel."""
-        return _PANEL_BYTES // self.itemsize
-
-    @property
-    def packed_bytes(self) -> int:
-        return self.k * self.itemsize * -(-self.n // self.panel) * self.panel
-
-    @property
-    def image_bytes(self) -> int:
-        return self.vertical.size * self.horizontal.size * self.c * self.itemsize
-
-    @property
-    def output_bytes(self) -> int:
-        """Bytes of the output for one image."""
-        return self.places * self.n * self.itemsize
-
-    def sizes(self) -> tuple[int, ...]:
-        """The integer arguments of the loops, from `n` on."""
-        v, h = self.vertical, self.horizontal
-        return (
-            *(self.n, v.size, h.size, self.c, v.count, h.count, v.window, h.window),
-            *(v.stride, h.stride, v.dilation, h.dilation, v.before, h.before),
-        )
-
-    def block(self) -> int:
-        """Lines of the output whose padded image fits into the cache, but at least 8."""
-        pitch = self.padded_width * self.c * self.itemsize
-        fitting = _BLOCK_BYTES // pitch - (self.vertical.window - 1) * self.vertical.dilation
-        return min(max(fitting // self.vertical.stride, 8), self.vertical.count)
-
-    def padded_bytes(self, block: int) -> int:
-        """Bytes of the padded image for that many lines of output."""
-        lines = (block - 1) * self.vertical.stride + (self.vertical.window - 1) * self.vertical.dilation + 1
-        return lines * self.padded_width * self.c * self.itemsize
-
-    def epilogue(self, word: int) -> Epilogue:
-        """Return the epilogue that the loops support; its operands are the output, the bias and others."""
-        return Epilogue(word, 2, 3, self.n, clips=True, others=4)
-
-    def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
-        return LoopKernel(_BODIES[body], (self.dtype,) * pointers, ints, 0)
-
-
-_BODIES: dict[str, Callable[..., int]] = {
-    "forward": loops.forward,
-    "forward_batch": loops.forward_batch,
-    "multiply": loops.multiply,
-    "pack": loops.pack,
-    "pack_turned": loops.pack_turned,
-    "multiply_filter": loops.multiply_filter,
-    "backward_filter": loops.backward_filter,
-    "backward_input": loops.backward_input,
-    "enlarge": loops.enlarge,
-}
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
 
@@ -218,6 +87,11 @@ def _as_one_panel(case: Convolution) -> Filters:
     return Filters(_INPUTS[1], case.n, case.n, 0, case.itemsize)
 
 
+def _in_panels(case: Convolution) -> Filters:
+    """Return the layout of constant filters, which are packed before the first run."""
+    return Filters(Operand("packed", 0), 0, 0, 0, case.k * case.itemsize)
+
+
 def _packed(case: Convolution) -> Filters:
     """Return the layout of filters packed into scratch buffer 0."""
     return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
@@ -226,7 +100,7 @@ def _packed(case: Convolution) -> Filters:
 def _pack(case: Convolution) -> Launch:
     words = (case.k, case.n, case.panel)
     operands = (_INPUTS[1], Operand("scratch", 0))
-    return Launch(case.loop("pack", 2, 3), operands, words, cost=20 + case.k * case.n // 16)
+    return Launch(case.loop(loops.pack, 2, 3), operands, words, cost=20 + case.k * case.n // 16)
 
 
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
@@ -238,9 +112,12 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     case = _convolution(attrs, image, filters.shape)
     if case is None:
         return None
+    panels = Panels(case.k, case.n)
+    pieces = case.in_pieces()
+    if pieces is not None:
+        return _line(case, pieces, filters, panels)
     if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
         return _finish(_forward(case, _INPUTS[0], _as_one_panel(case)))
-    panels = Panels(case.k, case.n)
     if panel_launches.takes_panels(filters, panels):
         return _with_panels(case, filters, panels)
     if case.batch * case.places < _OFTEN:
@@ -256,13 +133,40 @@ def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
     """
     is_single = case.vertical.window == case.horizontal.window == 1
     is_large = case.batch * case.places * case.k * case.itemsize > _MOST_COPIED
-    if not case.is_pointwise and (is_large or (case.horizontal.count > _SHORT_LINE and not is_single)):
-        layout = Filters(Operand("packed", 0), 0, 0, 0, case.k * case.itemsize)
-        rows, scratch = _forward(case, _INPUTS[0], layout).cut()
+    if not case.is_pointwise and (is_large or (case.horizontal.count > SHORT_LINE and not is_single)):
+        rows, scratch = _forward(case, _INPUTS[0], _in_panels(case)).cut()
         return Launches(rows, scratch, packed=((1, panels),))
     windows, before, scratch = (_INPUTS[0], (), ()) if case.is_pointwise else _gather(case)
     product = panel_launches.multiply(filters, panels, windows, _OUTPUT, case.batch * case.places)
     return replace(product, rows=(*before, *product.rows), scratch=scratch)
+
+
+def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels) -> Launches:
+    """Return a convolution of a line in pieces; the padded line is a copy, of which workers share nothing."""
+    image, before = (Operand("scratch", 0), _padded_line(case)) if case.pads else (_INPUTS[0], ())
+    is_packed = not case.has_small_filters and panel_launches.takes_panels(filters, panels)
+    layout = _as_one_panel(case) if case.has_small_filters else _as_given(case)
+    rows, _ = _forward(pieces, image, _in_panels(case) if is_packed else layout).cut()
+    scratch = (case.padded_bytes(1),) if case.pads else ()
+    return Launches((*before, *rows), scratch, packed=((1, panels),) if is_packed else ())
+
+
+def _padded_line(case: Convolution) -> tuple[Launch, ...]:
+    """Return launches that copy a line between zeros."""
+    h, size = case.horizontal, case.itemsize
+    shown = min(h.size, h.reach - h.before)
+    parts = [(0, h.before), (h.before + shown, h.reach - h.before - shown)]
+
+    def place(column: int) -> Operand:
+        return Operand("scratch", 0, column * case.c * size)
+
+    zeros = [
+        fill_launch(0.0, place(begin), (size,), (count * case.c,), case.dtype)
+        for begin, count in parts
+        if count
+    ]
+    copied = copy_launch(_INPUTS[0], (size,), place(h.before), (size,), (shown * case.c,), size)
+    return tuple(each for each in (*zeros, copied) if each is not None)
 
 
 def _gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
@@ -308,27 +212,27 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
     words: tuple[int, ...]
     if case.is_pointwise:
         strides = (case.c * case.itemsize, 0, case.n * case.itemsize, *IN_PLACE)
-        block = max(_BLOCK_BYTES // (2 * case.c * case.itemsize * _TALL_TILE), 1) * _TALL_TILE
+        block = max(BLOCK_BYTES // (2 * case.c * case.itemsize * TALL_TILE), 1) * TALL_TILE
         words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block, 0)
-        kernel = case.loop("multiply", 4 + MOST_OTHERS, 9)
-        return Work(kernel, operands, words, strides, case.cost, grain=_TALL_TILE, epilogue=case.epilogue(3))
+        kernel = case.loop(loops.multiply, 4 + MOST_OTHERS, 9)
+        return Work(kernel, operands, words, strides, case.cost, grain=TALL_TILE, epilogue=case.epilogue(3))
     if case.has_short_lines:
         words = (case.batch, case.padded_height, 0, *filters.words)
         words += (int(case.pads), case.padded_width, *case.sizes(), 0)
         size = case.padded_bytes(case.vertical.count)
-        kernel = case.loop("forward_batch", 5 + MOST_OTHERS, 23)
+        kernel = case.loop(loops.forward_batch, 5 + MOST_OTHERS, 23)
         work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
         return _padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
     words = (0, case.batch * case.vertical.count, 0, case.n, *filters.words)
     words += (block, int(case.pads), case.padded_width, *case.sizes(), 0)
-    kernel = case.loop("forward", 5 + MOST_OTHERS, 25)
+    kernel = case.loop(loops.forward, 5 + MOST_OTHERS, 25)
     work = Work(
         kernel, operands, words, (0, 0, 0, *IN_PLACE), case.cost, unit=1, first=0, epilogue=case.epilogue(2)
     )
     if case.shares_filters:
         strides = (0, filters.each, case.itemsize, case.itemsize, *IN_PLACE[1:])
-        work = replace(work, strides=strides, unit=3, grain=_PANEL, first=None)
+        work = replace(work, strides=strides, unit=3, grain=PANEL, first=None)
     return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 
 
@@ -363,7 +267,7 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     if case.covers_once:
         panels = Panels(case.n, case.k, transposed=True)
         if panel_launches.takes_panels(filters, panels) and case.has_whole_panels:
-            rows, _ = _enlarge(case, Filters(Operand("packed", 0), 0, 0, 0, 0)).cut()
+            rows, _ = _enlarge(case, _in_panels(case)).cut()
             return Launches(rows, packed=((1, panels),))
         size = case.horizontal.window * case.c
         rows, _ = _enlarge(case, Filters(turned, size, case.k, size, 0)).cut()
@@ -382,7 +286,7 @@ def _pack_turned(case: Convolution) -> Launch:
     taps = case.vertical.window * case.horizontal.window
     operands = (_INPUTS[1], Operand("scratch", 0))
     words = (taps, case.c, case.n, case.panel)
-    return Launch(case.loop("pack_turned", 2, 4), operands, words, cost=20 + case.k * case.n)
+    return Launch(case.loop(loops.pack_turned, 2, 4), operands, words, cost=20 + case.k * case.n)
 
 
 def _turn(case: Convolution, target: Operand) -> Launch:
@@ -400,7 +304,7 @@ def _enlarge(case: Convolution, turned: Filters) -> Work:
     words = (0, case.batch * case.vertical.count, 0, *turned.words)
     words += (case.n, case.c, count, case.vertical.window, case.horizontal.window, 0)
     return Work(
-        case.loop("enlarge", 4 + MOST_OTHERS, 12),
+        case.loop(loops.enlarge, 4 + MOST_OTHERS, 12),
         (turned.operand, _INPUTS[2], _OUTPUT, *NOT_READ),
         words,
         (0, 0, 0, *IN_PLACE),
@@ -415,12 +319,12 @@ def _enlarge(case: Convolution, turned: Filters) -> Work:
 def _spread(case: Convolution, turned: Operand) -> Work:
     """Return the gradient in the input for strides above 1."""
     line = case.horizontal.count * case.k * case.itemsize
-    block = max(1, min(2 * _BLOCK_BYTES // line, case.batch * case.vertical.count))
+    block = max(1, min(2 * BLOCK_BYTES // line, case.batch * case.vertical.count))
     words = (case.batch, block, *case.sizes())
     scratch = Scratch(1, block * line)
     operands, strides = (turned, _INPUTS[2], _OUTPUT), (0, case.output_bytes, case.image_bytes)
     return Work(
-        case.loop("backward_input", 4, 16), operands, words, strides, 2 * case.cost, scratch=(scratch,)
+        case.loop(loops.backward_input, 4, 16), operands, words, strides, 2 * case.cost, scratch=(scratch,)
     )
 
 
@@ -439,11 +343,11 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     if case.is_pointwise:
         words: tuple[int, ...] = (case.n, case.batch * case.places, case.k, case.n)
         return _finish(
-            Work(case.loop("multiply_filter", 3, 4), operands, words, strides, case.cost, grain=_PANEL)
+            Work(case.loop(loops.multiply_filter, 3, 4), operands, words, strides, case.cost, grain=PANEL)
         )
     block = case.block()
     words = (case.batch, case.n, block, int(case.pads), case.padded_width, *case.sizes())
     work = Work(
-        case.loop("backward_filter", 4, 19), operands, words, strides, case.cost, unit=1, grain=_PANEL
+        case.loop(loops.backward_filter, 4, 19), operands, words, strides, case.cost, unit=1, grain=PANEL
     )
     return _finish(_padding(case, work, Scratch(0, case.padded_bytes(block))))
