@@ -93,6 +93,24 @@ async def test_what_a_break_returned_in_one_run_is_not_changed_by_the_next(tier:
         np.testing.assert_array_equal(second, np.full((3, 1), -2 * k))
 
 
+async def test_an_array_keeps_what_a_break_returned_in_each_iteration(tier: Tier):
+    """The next iteration overwrites the memory of small outputs."""
+    with graph() as g:
+        x = feed([3, 4])
+        rows = ax.TensorArray(dtypes.float32, 3, dynamic_size=True, infer_shape=False).unstack(x)
+        parts = ax.TensorArray(dtypes.float32, 3)
+
+        def body(t: Any, written: ax.TensorArray) -> Any:
+            return t + 1, written.write(t, ax.slice(rows.read(t), [1], [2]))
+
+        y = ax.while_loop(lambda t, _: t < 3, body, [0, parts])[1].stack()
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    async with tier.session(g) as session:
+        for _ in range(3):
+            np.testing.assert_array_equal(await session.run(y, {x: array}), array[:, 1:3])
+
+
 async def test_a_break_that_breaks_its_promise_of_a_shape_is_an_internal_error(ops: Ops):
     ops.add("TestLiar(x:T) -> (y:T) [T:type] {stateful}", lambda x: x[:1])
     with graph() as g:

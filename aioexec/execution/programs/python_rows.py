@@ -130,10 +130,13 @@ def _store(memory: RunMemory, row: Break, results: Sequence[Any], inputs: Sequen
 
 
 def _copy_to_slot(memory: RunMemory, slot: int, array: Array) -> None:
-    """Copy a small output to memory that stays bound to its slot of the frame: that takes less time than to bind it anew."""
+    """Copy a small output to memory that stays bound to its slot of the frame: that takes less time than to bind it anew.
+
+    The next run of the row overwrites it. The array is a view, so that a stack or an array that keeps the value copies it.
+    """
     buffer = memory.frame.buffers.get(slot)
     if buffer is None:
-        buffer = memory.frame.buffers[slot] = np.empty(array.shape, array.dtype)
+        buffer = memory.frame.buffers[slot] = np.empty(array.shape, array.dtype)[...]
         memory.bind(slot, buffer)
     else:
         memory.kept[slot] = buffer
