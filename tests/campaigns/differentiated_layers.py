@@ -29,6 +29,7 @@ class Layers:
         rounding: the placeholder of the largest relative error of a layer's result; None in float32.
         parameters: for each, the tensor or variable to differentiate by, and its value.
         feeds: placeholders with their values.
+        positions: how many rows of features the input has.
     """
 
     def __init__(self, tf: Any, seed: int, wide: bool) -> None:
@@ -37,6 +38,7 @@ class Layers:
         self.rounding = tf.placeholder(tf.float64, []) if wide else None
         self.parameters: list[tuple[Any, Array]] = []
         self.feeds: dict[Any, Any] = {}
+        self.positions = 0
         self._random, self._numbers = Random(seed), np.random.default_rng(seed)
         self._batch = self._random.randint(1, 3)
 
@@ -79,6 +81,7 @@ class Layers:
     def _input(self, *shape: int) -> Any:
         """What the network is fed; float32 may not know the size of the batch."""
         value, is_known = self._drawn(*shape), self._chance(0.5)
+        self.positions = value.size // shape[-1]
         tensor = self._fed(value, self.dtype, [shape[0] if is_known else None, *shape[1:]])
         self.parameters.append((tensor, value))
         return tensor
@@ -156,7 +159,7 @@ class Layers:
         if self._chance(0.7):
             return self._input(self._batch, time, 4 * features)
         words = self._numbers.integers(0, 11, (self._batch, time)).astype(np.int32)
-        table = self._parameter(11, 4 * features)
+        table, self.positions = self._parameter(11, 4 * features), words.size
         return self.tf.nn.embedding_lookup(table, self._fed(words, self.tf.int32, [None, time]))
 
     def _sequence_layers(self) -> list[Callable[[Any], Any]]:

@@ -5,7 +5,8 @@
 A seed draws a network (`differentiated_layers.py`). TensorFlow writes it twice: with the gradients of its loss by all
 parameters, and without. Here the first graph runs as it is, and the second with the gradients that `aioexec.gradients` adds,
 both with reference kernels and natively. A fetch may be off from its value in float64 by a few times what TensorFlow is off, or
-random rounding in float32 makes it scatter, plus a few units in the last place of its largest element.
+random rounding in float32 makes it scatter, plus units in the last place of its largest element: a few, or what the sum of a
+gradient over all positions of the input is off by if it is taken in sequence, the square root of their number.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def _record(tf: Any, seed: int) -> Recorded:
         with tf.Session(graph=graph) as session:
             session.run(init)
             results = session.run(fetches, layers.feeds)
+    units = max(MULTIPLE, layers.positions**0.5) * ULP
     allowed = [
-        MULTIPLE * max(_distance(result, value), spread) + MULTIPLE * ULP * float(np.abs(value).max())
+        MULTIPLE * max(_distance(result, value), spread) + units * float(np.abs(value).max())
         for result, value, spread in zip(results, exact, scattered, strict=True)
     ]
     return Recorded(
