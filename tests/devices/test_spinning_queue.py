@@ -77,6 +77,66 @@ def test_who_is_woken_looks_again_before_it_sleeps():
     assert len(looks) >= 2
 
 
+def test_a_thread_that_is_to_be_woken_before_it_sleeps_looks_again():
+    queue: SpinningQueue[str] = SpinningQueue()
+    looks: list[int] = []
+
+    def look(due: Any, nanoseconds: int) -> int:
+        looks.append(nanoseconds)
+        if len(looks) == 1:
+            queue.wake_up(1)  # its time is over, and it does not sleep yet
+        else:
+            queue.put("entry")
+        return 0
+
+    queue.look = look
+
+    assert queue.get() == "entry"
+    assert len(looks) == 2
+
+
+def test_a_thread_whose_entry_another_one_took_looks_again():
+    queue: SpinningQueue[str] = SpinningQueue()
+    looks: list[int] = []
+
+    def look(due: Any, nanoseconds: int) -> int:
+        looks.append(nanoseconds)
+        if len(looks) == 2:
+            queue.put("entry")
+        return 1
+
+    queue.look = look
+
+    assert queue.get() == "entry"
+    assert len(looks) == 2
+
+
+def test_threads_that_stopped_spinning_are_counted_until_they_are_woken():
+    machine = walker()
+    if machine is None:
+        pytest.skip("no walker on this machine")
+    queue: SpinningQueue[str] = SpinningQueue()
+    sleeps = threading.Event()
+
+    class Sleepers(list[Any]):
+        def append(self, lock: Any) -> None:
+            super().append(lock)
+            sleeps.set()
+
+    queue._sleepers = Sleepers()
+    queue.spin_with(machine.serve_released)
+    thread = threading.Thread(target=queue.get)
+    thread.start()
+    sleeps.wait()
+    assert queue.waiting[spinning.PARKED] == 1
+    assert queue.waiting[spinning.UNPARKED] == 0
+
+    queue.put("entry")
+    thread.join()
+
+    assert queue.waiting[spinning.PARKED] == queue.waiting[spinning.UNPARKED]
+
+
 def test_as_many_as_look_already_need_not_be_woken():
     queue: SpinningQueue[str] = SpinningQueue()
     locks = [threading.Lock() for _ in range(3)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,29 @@ async def test_a_region_that_is_cancelled_before_it_begins_runs_nothing(run_of_b
     assert outcome == Outcome.CANCELLED
 
 
+async def test_a_walk_on_a_worker_executes_a_region_that_was_executed_in_its_frame(
+    run_of_branches, monkeypatch
+):
+    run, workers = run_of_branches
+    executed: list[RegionRun] = []
+    execute = RegionRun.execute
+
+    def execute_and_note(self, until):
+        executed.append(self)
+        return execute(self, until)
+
+    monkeypatch.setattr(RegionRun, "execute", execute_and_note)
+    monkeypatch.setattr(workers, "wake_up", lambda count: None)
+    assert run.frame.regions, "the step before has executed it"
+    workers.waiting[spinning.UNPARKED] = workers.waiting[spinning.PARKED]
+
+    outcome = await workers.submit(lambda: run.walk_released(None, workers)).result()
+
+    assert outcome == Outcome.DONE
+    assert len(executed) <= 1  # if a thread stops spinning now
+    run.give_back(done=True)
+
+
 async def test_a_cancelled_region_knows_which_rows_have_run(run_of_branches, monkeypatch):
     run, workers = run_of_branches
     region = run.program.variant.parallel_regions[0]
@@ -240,6 +264,8 @@ async def test_a_cancelled_region_knows_which_rows_have_run(run_of_branches, mon
         return execute(self, until)
 
     monkeypatch.setattr(RegionRun, "execute", cancelled_at_once)
+    for link in run.program.parallel_regions.values():
+        run.frame.words[link.word] = 0  # the walk stops there
     outcome = await workers.submit(lambda: run.walk_released(None, workers)).result()
 
     assert outcome == Outcome.CANCELLED
@@ -297,6 +323,8 @@ async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch)
             return outcome
 
         monkeypatch.setattr(RegionRun, "execute", execute_when_a_job_waits)
+        for frame, link in product(program.frames, program.parallel_regions.values()):
+            frame.words[link.word] = 0  # the walk stops there
         await session.run(y, {x: np.ones((17, 31), np.float32)})
         await short
 

@@ -39,6 +39,7 @@ class Spinners:
         self.count = places
         self.waiting = np.zeros(spinning.HEADER + spinning.PLACE_WORDS * places, np.int64)
         self.waiting[spinning.PLACES] = places
+        self.waiting[spinning.PARKED] = 1
         self.woken: list[int] = []
 
     def wake_up(self, count: int) -> None:
@@ -99,7 +100,7 @@ def test_threads_are_woken_when_tasks_become_ready_in_a_region_that_was_closed(r
 
     assert region.execute() == Outcome.DONE
 
-    assert spinners.woken == [2] * 3, "at each begin, and for the call"
+    assert spinners.woken == [2] * 4, "before and after it begins, before it continues, and for the call"
 
 
 def test_no_thread_is_woken_while_enough_spin(run_of_branches):
@@ -111,7 +112,7 @@ def test_no_thread_is_woken_while_enough_spin(run_of_branches):
 
     assert region.execute() == Outcome.DONE
 
-    assert spinners.woken == [2] * 2
+    assert spinners.woken == [2] * 3
 
 
 # Helpers
@@ -123,7 +124,7 @@ def test_a_helper_does_what_the_owner_has_left(run_of_branches):
     tasks = len(region.link.region.tasks)
 
     assert region.execute(0) == Outcome.PAUSED
-    assert spinners.woken == [2]
+    assert spinners.woken == [2] * 2
     assert spinners.places == [OPENED, FREE]
     assert region.state[region_state.LEFT] == tasks - 1
     assert spinners.look() == 0

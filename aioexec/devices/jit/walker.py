@@ -1,7 +1,9 @@
 """The walker: machine code that runs a program, a table of compiled kernels, in one call from Python.
 
 A program is a table of rows, four 64-bit words each: kernel address, block address, cost, and a spare word. A row without a
-kernel is a BREAK: the walk stops there, Python runs that node, and the walk resumes behind it. A frame holds one run:
+kernel is a BREAK: the walk stops there, Python runs that node, and the walk resumes behind it. If it has a block, it is a
+parallel region. A walk on a worker executes the region itself as its owner, unless threads have to be woken, or a task has
+failed or was cancelled (see `team`); any other walk stops. A frame holds one run:
 
     word 0  program counter: the row to run next, or the row the walk stopped at
     word 1  status the failed kernel returned; -1 - k: no failure, row k comes next (the kernels `jump` and `jump_unless`)
@@ -139,8 +141,8 @@ entry:
   %fuel.0 = load i64, ptr %fuel.at
   br label %next
 next:
-  %pc = phi i64 [ %pc.0, %entry ], [ %pc.1, %after ], [ %target, %jump ]
-  %fuel = phi i64 [ %fuel.0, %entry ], [ %fuel.1, %after ], [ %fuel.1, %jump ]
+  %pc = phi i64 [ %pc.0, %entry ], [ %pc.1, %after ], [ %target, %jump ]{region.pc}
+  %fuel = phi i64 [ %fuel.0, %entry ], [ %fuel.1, %after ], [ %fuel.1, %jump ]{region.fuel}
   %more = icmp ult i64 %pc, %count
   br i1 %more, label %look, label %exit
 look:
@@ -155,7 +157,8 @@ row:
   %row.at = getelementptr i64, ptr %rows, i64 %offset
   %kernel = load ptr, ptr %row.at
   %break = icmp eq ptr %kernel, null
-  br i1 %break, label %exit, label %run
+  br i1 %break, label %{stop}, label %run
+{region}
 run:
   %block.at = getelementptr i64, ptr %row.at, i64 1
   %cost.at = getelementptr i64, ptr %row.at, i64 2
@@ -177,17 +180,51 @@ jump:
   %target = sub i64 -1, %status
   br label %next
 exit:
-  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %reported ]
-  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %reported ]
+  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %{stop.before} ], [ 1, %reported ]{region.outcome}
+  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %{stop.before} ], [ %status, %reported ]{region.final}
   store i64 %pc, ptr %frame
   store i64 %final, ptr %status.at
 {restore}
   ret i64 %outcome
 }
 """
-_CHOICE = f"""
-define internal i64 @walk(ptr %frame) {{
-  %stamps.at = getelementptr i64, ptr %frame, i64 {STAMPS}
+_STOPS = {
+    "{stop}": "exit",
+    "{stop.before}": "row",
+    "{region}": "",
+    "{region.pc}": "",
+    "{region.fuel}": "",
+    "{region.outcome}": "",
+    "{region.final}": "",
+}
+"""The placeholders of a walk that stops at parallel regions."""
+_REGION = """
+stop:
+  %region.block.at = getelementptr i64, ptr %row.at, i64 1
+  %region.block = load ptr, ptr %region.block.at
+  %is.region = icmp ne ptr %region.block, null
+  br i1 %is.region, label %region, label %exit
+region:
+  %region.cost.at = getelementptr i64, ptr %row.at, i64 2
+  %region.cost = load i64, ptr %region.cost.at
+  %region.fuel = sub i64 %fuel, %region.cost
+  %region.end = call i64 @region(ptr %region.block, ptr %frame)
+  %is.done = icmp ne i64 %region.end, 0
+  br i1 %is.done, label %next, label %exit
+"""
+_EXECUTES = {
+    "{stop}": "stop",
+    "{stop.before}": "stop",
+    "{region}": _REGION,
+    "{region.pc}": ", [ %region.end, %region ]",
+    "{region.fuel}": ", [ %region.fuel, %region ]",
+    "{region.outcome}": f", [ {Outcome.BREAK}, %region ]",
+    "{region.final}": ", [ 0, %region ]",
+}
+"""Those of a walk that executes them."""
+_CHOICE = """
+define internal i64 @{name}(ptr %frame) {
+  %stamps.at = getelementptr i64, ptr %frame, i64 {stamps}
   %stamps = load i64, ptr %stamps.at
   %is.traced = icmp ne i64 %stamps, 0
   br i1 %is.traced, label %traced, label %plain
@@ -195,9 +232,9 @@ traced:
   %stamped = call i64 @walk_traced(ptr %frame)
   ret i64 %stamped
 plain:
-  %outcome = call i64 @walk_plain(ptr %frame)
+  %outcome = call i64 @{plain}(ptr %frame)
   ret i64 %outcome
-}}
+}
 """
 _STAMP_BEFORE = """
   %stamp.before = mul i64 %pc, 2
@@ -306,7 +343,7 @@ _FUEL_RELEASED = f"""
 _CALL_INLINE = "  %outcome = call i64 @walk(ptr %frame)"
 _CALL_RELEASED = """
   %state = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @walk(ptr %frame)
+  %outcome = call i64 @walk_on_worker(ptr %frame)
   call void @PyEval_RestoreThread(ptr %state)
 """
 
@@ -314,11 +351,19 @@ _CALL_RELEASED = """
 def emit() -> str:
     """The module text for this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    text = (
-        _DECLARATIONS + _CLOCK + _STAMP + _JUMPS + _CHOICE + parallel_region.LANE + team.TEAM + spinning.SERVE
-    )
-    for name, before, after in (("plain", "", ""), ("traced", _STAMP_BEFORE, _STAMP_AFTER)):
-        text += _WALK.replace("{name}", name).replace("{before}", before).replace("{after}", after)
+    text = _DECLARATIONS + _CLOCK + _STAMP + _JUMPS + parallel_region.LANE + team.TEAM + spinning.SERVE
+    for name, plain in (("walk", "walk_plain"), ("walk_on_worker", "walk_executing")):
+        choice = _CHOICE.replace("{name}", name).replace("{plain}", plain)
+        text += choice.replace("{stamps}", str(STAMPS))
+    for name, before, after, stops in (
+        ("plain", "", "", _STOPS),
+        ("executing", "", "", _EXECUTES),
+        ("traced", _STAMP_BEFORE, _STAMP_AFTER, _STOPS),
+    ):
+        walk = _WALK.replace("{name}", name).replace("{before}", before).replace("{after}", after)
+        for placeholder, content in stops.items():
+            walk = walk.replace(placeholder, content)
+        text += walk
     for mode, fuel, call in (
         ("inline", _FUEL_INLINE, _CALL_INLINE),
         ("released", _FUEL_RELEASED, _CALL_RELEASED),

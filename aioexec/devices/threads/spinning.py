@@ -9,7 +9,9 @@ open, in which it executes tasks without the interpreter (see `team`).
 
     word 0  entries in the queue: a helper leaves its region for them
     word 1  threads that spin, and are in no region
-    word 2  number of places; then, for each place
+    word 2  how often a thread has stopped spinning, to sleep
+    word 3  how often one of these has been woken, or did not sleep after all; only Python code writes it
+    word 4  number of places; then, for each place
             a word that is 0: free; else the sum of HELD; OPEN, if helpers may enter; and the number of lanes that are free
     then, for each place, the address of a team
 """
@@ -23,16 +25,19 @@ PAUSES = 32
 BACKOFF_NS = 5_000
 """Back-off of a thread that has found an entry: the thread that queued it still holds the interpreter lock, and a thread that
 tries to acquire a held lock falls asleep."""
-HEADER = 3
-ENTRIES, SPINNERS, PLACES = range(HEADER)
+HEADER = 5
+ENTRIES, SPINNERS, PARKED, UNPARKED, PLACES = range(HEADER)
 PLACE_WORDS = 2
 FREE, HELD, OPEN = 0, 1 << 32, 1 << 33
 
 # serve(words, nanoseconds): enter open regions, and spin for so long after the last. Returns 1: there are entries; 0: timeout.
+# An owner that has opened its region counts the threads that spin; if these are too few and others sleep, it wakes those. So a
+# thread that no longer counts as one that spins scans the places once more: it may have been preempted when it yielded.
 SERVE = f"""
 define internal i64 @serve(ptr %words, i64 %nanoseconds) {{
 entry:
   %spinners.at = getelementptr i64, ptr %words, i64 {SPINNERS}
+  %parked.at = getelementptr i64, ptr %words, i64 {PARKED}
   %places.at = getelementptr i64, ptr %words, i64 {PLACES}
   %places = load i64, ptr %places.at
   %first.at = getelementptr i64, ptr %words, i64 {HEADER}
@@ -94,7 +99,25 @@ found:
   %found.looks = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
   ret i64 1
 over:
+  %parked = atomicrmw add ptr %parked.at, i64 1 seq_cst
   %over.looks = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
+  br label %last.scan
+last.scan:
+  %j = phi i64 [ 0, %over ], [ %j.1, %last.skip ]
+  %last.more = icmp ult i64 %j, %places
+  br i1 %last.more, label %last.check, label %sleep
+last.check:
+  %last.place = getelementptr i64, ptr %first.at, i64 %j
+  %last.word = load atomic i64, ptr %last.place seq_cst, align 8
+  %is.opened = icmp ugt i64 %last.word, {HELD + OPEN}
+  br i1 %is.opened, label %resume, label %last.skip
+last.skip:
+  %j.1 = add i64 %j, 1
+  br label %last.scan
+resume:
+  %parked.less = atomicrmw sub ptr %parked.at, i64 1 seq_cst
+  br label %begin
+sleep:
   ret i64 0
 }}
 

@@ -2,7 +2,7 @@
 
 The data of a team is an array of words, which serves one execution of its region after another:
 
-    word 0  1: the region has begun, and is not done
+    word 0  1: the region has begun, and is not done; 2: it was stopped in a walk, and every helper has left
     word 1  address of the initial state (see `parallel_region`)
     word 2  address of the state of the current execution
     word 3  words of a state
@@ -24,12 +24,23 @@ in its next slice.
 from __future__ import annotations
 
 from aioexec.devices.threads.parallel_region import ENDLESS, PLACE, LaneOutcome
-from aioexec.devices.threads.spinning import FREE, HEADER as PLACES_AT, HELD, OPEN, PLACES, SPINNERS
+from aioexec.devices.threads.spinning import (
+    FREE,
+    HEADER as PLACES_AT,
+    HELD,
+    OPEN,
+    PARKED,
+    PLACES,
+    SPINNERS,
+    UNPARKED,
+)
 
 HEADER = 11
 (BEGUN, TEMPLATE, STATE, STATE_WORDS, FRAME_WORDS, LANE_WORD, LANES, LANE_BYTES, HELPERS, FRAMES, ALONE) = (
     range(HEADER)
 )
+ENDED = 2
+"""The value of the first word of a region that was stopped in a walk."""
 REST_US = 50
 """How long a worker without a ready task sleeps before it searches again, in microseconds."""
 _CANCEL, _COPIED = 2, 3
@@ -184,20 +195,25 @@ enter:
 
 define internal i64 @team(ptr %words, ptr %team, ptr %waiting, i64 %until) {{
 entry:
+  %spinners.at = getelementptr i64, ptr %waiting, i64 {SPINNERS}
   %begun = load i64, ptr %team
-  %is.begun = icmp ne i64 %begun, 0
-  br i1 %is.begun, label %go, label %begin
+  switch i64 %begun, label %go [
+    i64 0, label %begin
+    i64 {ENDED}, label %ended
+  ]
+ended:
+  ret i64 {LaneOutcome.OVER}
 begin:
   call void @set_up(ptr %team, ptr %words)
   call void @open(ptr %team, ptr %waiting)
   br label %go
 go:
+  %is.new = phi i1 [ 0, %entry ], [ 1, %begin ]
   %frame = call ptr @frame_of(ptr %team, i64 0)
   %state = call ptr @team_pointer(ptr %team, i64 {STATE})
   %place = call ptr @team_pointer(ptr %state, i64 {PLACE})
-  %spinners.at = getelementptr i64, ptr %waiting, i64 {SPINNERS}
   %is.endless = icmp eq i64 %until, {ENDLESS}
-  br label %share
+  br i1 %is.new, label %call, label %share
 share:
   %outcome = call i64 @lane(ptr %frame, ptr %state, ptr @owner, i64 %until)
   switch i64 %outcome, label %stopped [
@@ -211,7 +227,14 @@ call:
   %free = and i64 %word, {HELD - 1}
   %spinners = load atomic i64, ptr %spinners.at seq_cst, align 8
   %enough = icmp ule i64 %free, %spinners
-  br i1 %enough, label %share, label %wake
+  br i1 %enough, label %share, label %few
+few:
+  %parked.at = getelementptr i64, ptr %waiting, i64 {PARKED}
+  %parked = load atomic i64, ptr %parked.at seq_cst, align 8
+  %unparked.at = getelementptr i64, ptr %waiting, i64 {UNPARKED}
+  %unparked = load atomic i64, ptr %unparked.at seq_cst, align 8
+  %none = icmp eq i64 %parked, %unparked
+  br i1 %none, label %share, label %wake
 wake:
   ret i64 {LaneOutcome.CALL}
 rest:
@@ -228,6 +251,35 @@ stopped:
 over:
   call void @close(ptr %team, ptr %place)
   ret i64 {LaneOutcome.OVER}
+}}
+
+; A walk executes a region as its owner. Block of a region: the frame word that holds the address of the team, 0 before its
+; first execution; the row behind the region; the address of the spinning queue. Returns that row; 0: Python executes or
+; continues the region.
+define internal i64 @region(ptr %block, ptr %frame) {{
+entry:
+  %word = load i64, ptr %block
+  %end.at = getelementptr i64, ptr %block, i64 1
+  %end = load i64, ptr %end.at
+  %waiting.at = getelementptr ptr, ptr %block, i64 2
+  %waiting = load ptr, ptr %waiting.at
+  %team.at = getelementptr ptr, ptr %frame, i64 %word
+  %team = load ptr, ptr %team.at
+  %is.made = icmp ne ptr %team, null
+  br i1 %is.made, label %made, label %python
+made:
+  %outcome = call i64 @team(ptr %frame, ptr %team, ptr %waiting, i64 {ENDLESS})
+  switch i64 %outcome, label %python [
+    i64 {LaneOutcome.DONE}, label %done
+    i64 {LaneOutcome.OVER}, label %over
+  ]
+done:
+  ret i64 %end
+over:
+  store i64 {ENDED}, ptr %team
+  br label %python
+python:
+  ret i64 0
 }}
 
 define ptr @team_released(ptr %self, ptr %args, i64 %nargs) {{

@@ -133,7 +133,7 @@ class Workers:
 
     def spin_with(self, look: Callable[..., int]) -> None:
         """Set the function by which idle threads spin before they sleep (see `spinning_queue`)."""
-        self._queue.look = look
+        self._queue.spin_with(look)
 
     @property
     def are_wanted(self) -> bool:

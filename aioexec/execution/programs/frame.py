@@ -37,11 +37,12 @@ class FrameProgram(Protocol):
 
 
 class Frame:
-    """The words of a walk, and the arena its slots point into. A `spoilt` frame was cancelled and is not used again.
+    """The words of a walk, the last of them for its parallel regions, and the arena its slots point into.
 
-    `is_admitted` while its run counts against a limit (see `arena_limit`). `regions` are the executions of parallel regions
-    in it, by their rows; `views` are values in the arena or among the constants that breaks read, by the identity of their
-    place, which is the variant's; `buffers` hold small outputs of breaks, by slot.
+    A `spoilt` frame was cancelled and is not used again. `is_admitted` while its run counts against a limit (see
+    `arena_limit`). `regions` are the executions of parallel regions in it, by their rows; `views` are values in the arena or
+    among the constants that breaks read, by the identity of their place, which is the variant's; `buffers` hold small outputs
+    of breaks, by slot.
     """
 
     __slots__ = ("__weakref__", "arena", "buffers", "is_admitted", "regions", "spoilt", "views", "words")
@@ -53,7 +54,7 @@ class Frame:
         self.regions: dict[int, RegionRun] = {}
         self.views: dict[int, Array] = {}
         self.buffers: dict[int, Array] = {}
-        self.words = np.zeros(HEADER + variant.slots, np.int64)
+        self.words = np.zeros(HEADER + variant.slots + len(variant.parallel_regions), np.int64)
         memory = _memory(variant.arena_bytes + ALIGNMENT)
         start = -address_of(memory) % ALIGNMENT
         self.arena = memory[start : start + variant.arena_bytes]

@@ -24,9 +24,13 @@ def address_of(array: Array) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedRegion:
-    """A parallel region and the initial `state` of its executions, which points to `tasks` and `successors`."""
+    """A parallel region and the initial `state` of its executions, which points to `tasks` and `successors`.
+
+    `word` is the word of a frame that holds the address of the team.
+    """
 
     region: ParallelRegion
+    word: int
     state: Array
     tasks: Array
     successors: Array
@@ -37,11 +41,21 @@ MOST_NS: Final = 1 << 62
 
 
 def link(
-    variant: Variant, walker: Walker, address: Callable[[Kernel], int]
+    variant: Variant, walker: Walker, address: Callable[[Kernel], int], waiting: Array
 ) -> tuple[Array, Array, dict[int, LinkedRegion]]:
-    """Rows and blocks as the walker reads them, and the parallel regions by their rows, at which the walker stops."""
+    """Rows and blocks as the walker reads them, and the parallel regions by their rows.
+
+    Args:
+        waiting: the words of the workers' spinning queue.
+    """
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
-    found = [_block(row, address) for row in variant.rows]
+    numbers = {id(row): number for number, row in enumerate(variant.parallel_regions)}
+    found = [
+        _region_block(row, HEADER + variant.slots + numbers[id(row)], waiting)
+        if isinstance(row, ParallelRegion)
+        else _block(row, address)
+        for row in variant.rows
+    ]
     starts = np.cumsum([0, *(len(block) for block in found)])
     memory = np.concatenate([*found, np.zeros(1, np.int64)])
     base = address_of(memory)
@@ -54,8 +68,16 @@ def link(
         elif isinstance(row, ProgramRow):
             rows[index] = address(row.kernel), place, min(row.cost, MOST_NS), 0
         elif isinstance(row, ParallelRegion):
-            regions[index] = _link(row)
+            tasks = (variant.rows[k] for task in row.tasks for k in range(task.start, task.end))
+            cost = sum(task.cost for task in tasks if isinstance(task, ProgramRow)) // row.lanes
+            rows[index] = 0, place, min(cost, MOST_NS), 0
+            regions[index] = _link(row, HEADER + variant.slots + numbers[id(row)])
     return rows, memory, regions
+
+
+def _region_block(region: ParallelRegion, word: int, waiting: Array) -> Array:
+    """The block of a parallel region, see `devices.threads.team`."""
+    return np.array([word, region.end, address_of(waiting)], np.int64)
 
 
 def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
@@ -71,7 +93,7 @@ def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
     return np.concatenate([np.array([*head, *row.words, *called], np.int64), reals])
 
 
-def _link(region: ParallelRegion) -> LinkedRegion:
+def _link(region: ParallelRegion, word: int) -> LinkedRegion:
     tasks = np.zeros((len(region.tasks), 4), np.int64)
     successors = np.array([*(k for task in region.tasks for k in task.next), 0], np.int64)
     state = np.zeros(region_state.HEADER + region_state.TASK_WORDS * len(region.tasks), np.int64)
@@ -83,4 +105,4 @@ def _link(region: ParallelRegion) -> LinkedRegion:
         first += len(task.next)
         place = region_state.HEADER + region_state.TASK_WORDS * k
         state[place + region_state.WAITS], state[place + region_state.REACHED] = task.waits, task.start
-    return LinkedRegion(region, state, tasks, successors)
+    return LinkedRegion(region, word, state, tasks, successors)

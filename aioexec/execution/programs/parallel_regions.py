@@ -1,5 +1,8 @@
 """Executions of a parallel region of a program: a team of threads runs its tasks, each in a lane of the arena.
 
+The first execution in a frame begins here. Further ones, of a region in a loop, begin in the walk on a worker, which comes back
+here if threads have to be woken, or if a task failed or was cancelled.
+
 One thread owns the execution; helper threads enter the region while they spin for work (see `devices.threads.team`). Owner and
 helpers take tasks from the same counters. There are two owners, which differ in the deadline alone:
 
@@ -96,7 +99,7 @@ class RegionRun:
         thread that may wait until the helpers have left.
         """
         self._limit = None
-        outcome = LaneOutcome.CALL
+        outcome = LaneOutcome.CALL  # of a walk, perhaps, that has begun the region
         while outcome == LaneOutcome.CALL:
             self._workers.wake_up(self._helpers)
             outcome = self._walker.team_released(self.words, self._team, self._workers.waiting, until)
@@ -108,6 +111,11 @@ class RegionRun:
     def cancel(self) -> None:
         """Make all lanes stop before their next row; the frame's word is set already."""
         self._frames[:, walking.CANCEL] = 1
+
+    @property
+    def team_address(self) -> int:
+        """Where walks find the data of the region."""
+        return address_of(self._team)
 
     @property
     def is_stopped(self) -> bool:
@@ -177,4 +185,5 @@ def region_run(program: RegionProgram, frame: RegionFrame, row: int) -> RegionRu
     found = frame.regions.get(row)
     if found is None:
         found = frame.regions[row] = RegionRun(program, program.parallel_regions[row], frame.words)
+        frame.words[found.link.word] = found.team_address
     return found

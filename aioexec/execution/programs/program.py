@@ -66,7 +66,7 @@ class Program(FramePool):
         self.walker = walker
         self.device = device
         self.workers = workers
-        self.rows, self.blocks, self.parallel_regions = link(variant, walker, address)
+        self.rows, self.blocks, self.parallel_regions = link(variant, walker, address, workers.waiting)
         self.at_hand: Sequence[Frame] = self.frames
         work = [work_of_break(row) for row in variant.breaks]
         self.cost = variant.cost + sum(int(each) for each in work if each < UNBOUNDED)

@@ -113,7 +113,7 @@ class Walk(RunMemory):
         self.frame.words[walking.CANCEL] = 1
         if self.inner is not None:
             self.inner.cancel()
-        if (region := self.region) is not None:
+        for region in tuple(self.frame.regions.values()):  # the walk may execute any of them
             region.cancel()
 
     def _failure(self) -> OpError:

@@ -293,7 +293,7 @@ class Model:
 
     def __init__(self, places: int = 1, text: str | None = None) -> None:
         self.memory = Memory()
-        self.looked = self.memory.allocate([0, 0, places] + [0] * (spinning.PLACE_WORDS * places))
+        self.looked = self.memory.allocate([0, 0, 0, 0, places] + [0] * (spinning.PLACE_WORDS * places))
         self.places = places
         self._text = (text or walker_text()) + PYTHON
         self._regions: dict[int, Region] = {}

@@ -59,7 +59,8 @@ class Table:
         for k, kernel in enumerate(self.kernels):
             address = 0 if kernel is None else ctypes.cast(kernel, ctypes.c_void_p).value or 0
             cost = costs[k] if costs is not None else 1
-            self.rows[k] = address, self.blocks.ctypes.data + 8 * k, cost, 0
+            block = self.blocks.ctypes.data + 8 * k if address else 0
+            self.rows[k] = address, block, cost, 0
         self.frame = np.zeros(HEADER + slots, np.int64)
         self.frame[ROWS] = self.rows.ctypes.data
         self.frame[ROW_COUNT] = len(rows)
