@@ -13,7 +13,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Spec
 from aioexec.ops.common import shares
-from aioexec.ops.convolution import conv, launches as conv_launches
+from aioexec.ops.convolution import conv, launches as conv_launches, sizes
 from aioexec.ops.convolution.windows import make_axes
 from aioexec.ops.pooling import loops, pool2d
 from tests.ops.convolution.launched import run_in_python
@@ -127,7 +127,7 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(
     monkeypatch, attrs, image, window, nanoseconds, lanes, small_filters
 ):
     monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
-    monkeypatch.setattr(conv_launches, "_SMALL_FILTERS", small_filters)
+    monkeypatch.setattr(sizes, "_SMALL_FILTERS", small_filters)
     attrs = {"dilations": (1, 1, 1, 1), "data_format": "NHWC", **attrs}
     rng = np.random.default_rng(3)
     x, filters = rng.standard_normal(image), rng.standard_normal((*window, image[3], DEPTH))

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.jit.panels import vector_bytes
 from aioexec.ops.common import shares
-from aioexec.ops.convolution import conv, launches as conv_launches
+from aioexec.ops.convolution import conv, launches as conv_launches, sizes
 from aioexec.ops.convolution.windows import make_axes
 from tests.ops.convolution.launched import run_in_python
 from tests.tiers import constant, graph, op, programs, share_all
@@ -55,7 +55,7 @@ def operands(case: str) -> tuple[dict[str, Any], Any, Any, Any]:
 def test_the_loops_run_as_plain_python_in_launches_and_shares(monkeypatch, case, nanoseconds, lanes, copied):
     monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
     monkeypatch.setattr(conv_launches, "_MOST_COPIED", copied)
-    monkeypatch.setattr(conv_launches, "_SMALL_FILTERS", 0)
+    monkeypatch.setattr(sizes, "_SMALL_FILTERS", 0)
     attrs, x, filters, axes = operands(case)
     shape = (x.shape[0], axes[0].count, axes[1].count, filters.shape[3])
 
@@ -70,7 +70,7 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(monkeypatch, case,
 @pytest.mark.parametrize("case", CASES)
 async def test_programs_have_the_same_bits_for_any_number_of_workers(monkeypatch, case, dtype):
     share_all(monkeypatch)
-    monkeypatch.setattr(conv_launches, "_SMALL_FILTERS", 0)
+    monkeypatch.setattr(sizes, "_SMALL_FILTERS", 0)
     attrs, x, filters, axes = operands(case)
     bias = np.random.default_rng(4).standard_normal(filters.shape[3])
     found = []
