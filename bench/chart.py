@@ -31,15 +31,16 @@ STYLE = (
 
 
 def draw(runs: Sequence[Run]) -> str:
-    """The chart of all targets that are ratios."""
-    found = [verdict for verdict in verdicts(runs) if not verdict.target.limit]
+    """The chart of all targets that are ratios of times."""
+    found = [verdict for verdict in verdicts(runs) if verdict.target.is_of_times]
+    most = max((len(verdict.shown) for verdict in found), default=0)
     height = TOP + ROW * len(found) + 10
     width = LABELS + BARS + FIGURES
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<style>{STYLE}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        f'<text x="{LABELS}" y="16">times faster than the peer (bar: median of {len(runs)} runs; black tick: target)</text>',
+        f'<text x="{LABELS}" y="16">times faster than the peer (bar: median of {most} runs; black tick: target)</text>',
         *_grid(height),
     ]
     for number, verdict in enumerate(found):

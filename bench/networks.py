@@ -102,6 +102,7 @@ async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload
     await step()
     notes = {"first result s": perf_counter() - started}
     notes["native s"] = await _native_at(step, partial(session.native_share, fetches, feeds)) - started
+    notes["not native %"] = 100 * (1 - await session.native_share(fetches, feeds))
     probe = await stack.enter_async_context(LoopLagProbe())
     return Workload(step, outputs, native_share=share, notes=lambda: notes | _memory() | _lag(probe))
 

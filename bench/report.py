@@ -57,7 +57,9 @@ def show_verdicts(runs: Sequence[Run]) -> None:
 
 def _verdict_cells(verdict: Verdict) -> list[str]:
     target, shown = verdict.target, verdict.shown
-    unit, wanted = (" ms", f"≤ {target.limit:g} ms") if target.limit else ("", f"≥ {target.ratio:g}")
+    unit = f" {target.unit}" if target.limit else ""
+    wanted = f"≤ {target.limit:g}{unit}" if target.limit else f"≥ {target.ratio:g}"
+    met = "yes" if verdict.is_within else f"at {verdict.peak:.0%} of the peak" if verdict.is_met else "NO"
     spread = (max(shown) - min(shown)) / abs(verdict.median) if verdict.median else 0.0
     figures = [f"{value:.3g}{unit}" for value in (min(shown), verdict.median, max(shown))]
     peer = PEERS[target.peer or OURS].title
@@ -68,7 +70,7 @@ def _verdict_cells(verdict: Verdict) -> list[str]:
         wanted,
         *figures,
         f"{spread:.0%}",
-        "yes" if verdict.is_met else "NO",
+        met,
     ]
 
 

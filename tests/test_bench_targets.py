@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import chart, report
+from bench import chart, networks, report
 from bench.__main__ import QUESTIONS
 from bench.harness import Effort
 from bench.peers import PEERS
@@ -73,6 +73,47 @@ def test_a_limit_is_kept_by_what_aioexec_shows_itself():
 
     assert (p99.shown, p99.is_met) == ([1.5], True)
     assert (most.shown, most.is_met) == ([12.0], False)
+
+
+def run_of_network(case: str, peak: float) -> dict:
+    peers = {
+        "aioexec": {"minimum_s": 1.0, "resident MiB": 200.0, "not native %": 2.0, "lag p99 ms": 0.5},
+        "tensorflow": {"minimum_s": 1.1, "resident MiB": 300.0},
+        "peak": {"minimum_s": peak},
+    }
+    return {"networks": {"cases": {case: {"peers": peers}}}}
+
+
+@pytest.mark.parametrize(("peak", "word"), [(0.84, "NO"), (0.87, "at 87% of the peak")])
+def test_a_network_near_the_peak_meets_its_ratio_and_says_so(peak, word, capsys):
+    run = run_of_network("U-Net, batch 1", peak)
+
+    report.show_verdicts([run])
+
+    assert [verdict.is_met for verdict in verdicts([run]) if verdict.target.is_of_times] == [word != "NO"]
+    assert word in capsys.readouterr().out
+
+
+def test_memory_and_the_native_share_are_judged_whatever_the_peak_is_and_are_not_drawn():
+    run = run_of_network("U-Net, batch 1", 1.0)
+
+    found = {verdict.target.figure: verdict for verdict in verdicts([run])}
+
+    assert (found["resident MiB"].shown, found["resident MiB"].is_met) == ([1.5], True)
+    assert (found["not native %"].shown, found["not native %"].is_met) == ([2.0], False)
+    assert (found["lag p99 ms"].shown, found["lag p99 ms"].is_met) == ([0.5], True)
+    assert "memory" not in chart.draw([run])
+
+
+def test_every_network_must_be_faster_than_tensorflow():
+    least = {
+        target.case: target.ratio
+        for target in TARGETS
+        if target.benchmark == "networks" and target.peer == "tensorflow" and target.is_of_times
+    }
+
+    assert {*least} == {case.name for case in networks.CASES}
+    assert min(least.values()) == 1.2
 
 
 def test_what_failed_or_did_not_run_shows_nothing():

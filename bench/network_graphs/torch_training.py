@@ -15,6 +15,20 @@ from bench.network_graphs.torch_layers import Layer, Weights
 from bench.network_graphs.torch_sequences import bert, lstm
 
 
+class Adam(torch.optim.Adam):
+    """torch's, with TensorFlow's epsilon: it is added before the correction of the second moment's bias, not after it."""
+
+    def __init__(self, tensors: Sequence[Tensor], lr: float) -> None:
+        super().__init__(tensors, lr=lr)
+        self._steps = 0
+
+    def step(self, closure: Any = None) -> Any:
+        self._steps += 1
+        for group in self.param_groups:
+            group["eps"] = 1e-8 / (1 - group["betas"][1] ** self._steps) ** 0.5
+        return super().step(closure)
+
+
 class Training:
     """A network that is trained from the initial values of its weights; a step returns the loss.
 
@@ -60,7 +74,7 @@ TORCH_TRAINING: dict[str, Callable[[Sequence[Tensor]], Training]] = {
     "resnet50_training": partial(
         Training, resnet50_logits, partial(torch.optim.SGD, lr=0.01, momentum=0.9), True
     ),
-    "bert_base_training": partial(Training, bert, partial(torch.optim.Adam, lr=1e-5), True),
-    "lstm_256_training": partial(Training, lstm, partial(torch.optim.Adam, lr=1e-3), False),
+    "bert_base_training": partial(Training, bert, partial(Adam, lr=1e-5), True),
+    "lstm_256_training": partial(Training, lstm, partial(Adam, lr=1e-3), False),
 }
 """Each makes a training from the initial values of the weights, in the order in which the TensorFlow network makes them."""
