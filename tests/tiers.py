@@ -96,6 +96,11 @@ def op_of_each_row(program: program_module.Program) -> list[str]:
     return [program.variant.instructions[place].node.row.name for place in places]
 
 
+def with_slow(cases: Iterable[str], *slow: str) -> list[Any]:
+    """Parameters of a test; those are marked slow whose kernels do not come with the package, and take a second to compile."""
+    return [pytest.param(case, marks=pytest.mark.slow) if case in slow else case for case in cases]
+
+
 def share_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have everything that can be shared by workers cut into the smallest shares."""
     monkeypatch.setattr(lanes, "SHARE_NS", 1)

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.ops.common import shares
 from aioexec.planning.layout import variant_builder
-from tests.tiers import graph, op, op_of_each_row, programs, share_all
+from tests.tiers import graph, op, op_of_each_row, programs, share_all, with_slow
 
 Array = np.ndarray[Any, Any]
 
@@ -22,9 +22,6 @@ CASES = {
     "points": ((3, 7, 11, 9), (1, 1, 9, 37), "float32"),
     "doubles": ((2, 9, 11, 9), (3, 2, 9, 37), "float64"),
 }
-
-SLOW = ("across images", "doubles")
-"""The cases whose kernels do not come with the package, and take a second to compile."""
 
 
 def values(case: str) -> list[Array]:
@@ -63,9 +60,7 @@ async def result(case: str, workers: int) -> tuple[Array, list[str]]:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in CASES]
-)
+@pytest.mark.parametrize("case", with_slow(CASES, "across images", "doubles"))
 async def test_a_bias_and_a_rectifier_have_the_bits_of_rows_of_their_own(monkeypatch, case, workers):
     share_all(monkeypatch)
     monkeypatch.setattr(shares, "LAUNCH_NS", 20_000)

@@ -11,7 +11,7 @@ import pytest
 
 from aioexec.graph.kernels.kernel import LoopKernel
 from aioexec.planning.layout.variant import ProgramRow
-from tests.tiers import constant, feed, graph, op, op_of_each_row, programs, session_on, share_all
+from tests.tiers import constant, feed, graph, op, op_of_each_row, programs, session_on, share_all, with_slow
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(3)
@@ -70,10 +70,8 @@ LINEAR: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {
 }
 """A shape of the input, and an operation on it, for each kernel that has epilogues."""
 
-KINDS = [pytest.param(kind, marks=pytest.mark.slow) if kind == "short lines" else kind for kind in LINEAR]
-"""Their names; the kernel of one does not come with the package, and takes a second to compile."""
-
-DTYPES = ["float32", pytest.param("float64", marks=pytest.mark.slow)]
+KINDS = with_slow(LINEAR, "short lines")
+DTYPES = with_slow(("float32", "float64"), "float64")
 
 
 def biased(y: Any, seed: int = 5) -> tuple[Any, Array]:

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.planning.layout import variant_builder
-from tests.tiers import graph, op, op_of_each_row, programs, share_all
+from tests.tiers import graph, op, op_of_each_row, programs, share_all, with_slow
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +54,7 @@ async def result(case: str, workers: int, rectifies: bool) -> tuple[Array, list[
 
 @pytest.mark.parametrize("rectifies", [False, True])
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", with_slow(CASES, "doubles", "integers"))
 async def test_a_product_ends_with_a_bias_and_a_rectifier(monkeypatch, case, workers, rectifies):
     share_all(monkeypatch)
 

@@ -12,7 +12,7 @@ import aioexec as ax
 from aioexec.graph.registry import registered
 from aioexec.ops.linalg.products import MOST_OPERANDS
 from aioexec.planning.layout import variant_builder
-from tests.tiers import graph, op_of_each_row, programs, share_all
+from tests.tiers import graph, op_of_each_row, programs, share_all, with_slow
 
 Array = np.ndarray[Any, Any]
 
@@ -71,9 +71,7 @@ async def result(case: str, workers: int, optimizer: str = "GradientDescent") ->
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow) if case == "doubles" else case for case in CASES]
-)
+@pytest.mark.parametrize("case", with_slow(CASES, "doubles"))
 async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
     share_all(monkeypatch)
 
