@@ -354,8 +354,9 @@ def test_what_a_loop_reads_in_each_round_keeps_its_place_to_the_end_of_a_round(f
     assert (before.offset in places) is not in_a_loop
 
 
-def test_what_was_there_before_a_loop_is_in_no_lane_though_one_task_alone_touches_it():
+def test_what_was_there_before_a_loop_is_in_no_lane_though_one_task_alone_touches_it(monkeypatch):
     """A list: what one round puts there another one takes, perhaps in another lane."""
+    monkeypatch.setattr(lanes, "_LOOP_DIVISOR", 1)
     chains, ends = branches(16, 3, cost=10_000)
     last = chains[-1].position
     storage = Buffer(64, born=-1, dies=last)  # as a loop has it

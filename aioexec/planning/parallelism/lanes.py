@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 
 from aioexec.data_classes import dataclass
 from aioexec.planning.layout.buffers import Buffer
-from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels
+from aioexec.planning.layout.pending import Pending, PendingJump, PendingOperand, PendingRow, labels
 
 SHARE_NS = 50_000
 """The least estimated work for which it pays to wake another worker."""
@@ -37,6 +37,8 @@ MOST_PER_LANE = 8
 _LONG_PART_NS = 60_000
 """Estimated work of a part above which a row is split further: a worker may wait for one part before the next row begins, and
 the other callbacks of an event loop wait for the part that the loop runs."""
+_LOOP_DIVISOR = 16
+"""Divisor of the least work of parts and tasks in a loop: its regions follow each other, so helpers spin when one begins."""
 _TASK_NS = 200
 _TASKS_PER_LANE = 64
 """The most tasks per lane, unless their cost would be below the least: a thread that claims a task scans all of them."""
@@ -104,8 +106,9 @@ def cut(rows: Sequence[Pending], lanes: int, same: Mapping[int, Buffer]) -> Cut 
         return None
     found: dict[int, tuple[int, PendingParallelRegion]] = {}
     reached = -1
-    for begin, end in _stretches(rows):
-        tasks = _tasks([row for row in rows[begin:end] if isinstance(row, PendingRow)], lanes, same)
+    for begin, end, divisor in _stretches(rows):
+        stretch = [row for row in rows[begin:end] if isinstance(row, PendingRow)]
+        tasks = _tasks(stretch, lanes, same, divisor)
         if tasks is None:
             continue
         for task in tasks:
@@ -142,26 +145,32 @@ def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingPar
     return Cut(made, [region for _, region in found.values()], places)
 
 
-def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
-    """First row and end of each straight-line stretch that is expensive enough to consider."""
+def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int, int]]:
+    """First row and end of each straight-line stretch that is expensive enough to consider, and the divisor for its tasks."""
     entered = {label.row for label in labels(rows)}
+    loops = [
+        (row.target.row, index)
+        for index, row in enumerate(rows)
+        if isinstance(row, PendingJump) and row.target.row <= index
+    ]
     begin, cost = 0, 0
-    for index, row in enumerate(rows):
+    for index, row in enumerate([*rows, None]):
         plain = isinstance(row, PendingRow) and row.after is None
         if not plain or index in entered:
+            divisor = _LOOP_DIVISOR if any(first <= begin and index <= last for first, last in loops) else 1
             if cost >= 2 * SHARE_NS:
-                yield begin, index
+                yield begin, index, divisor
             begin, cost = (index if plain else index + 1), 0
         if isinstance(row, PendingRow) and plain:
             cost += row.launch.cost
-    if cost >= 2 * SHARE_NS:
-        yield begin, len(rows)
 
 
-def _tasks(rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer]) -> list[Task] | None:
+def _tasks(
+    rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], divisor: int
+) -> list[Task] | None:
     """The tasks of a stretch; None if running them in parallel gains too little."""
     total = sum(row.launch.cost for row in rows)
-    tasks = _in_order(_ListScheduler(rows, lanes, same, total).tasks)
+    tasks = _in_order(_ListScheduler(rows, lanes, same, total, divisor).tasks)
     gain = total - _makespan(tasks, lanes) - _TASK_NS * len(tasks)
     return tasks if 2 * gain >= SHARE_NS else None
 
@@ -194,20 +203,22 @@ def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
     return dict.fromkeys(keys(row.reads), False) | dict.fromkeys(keys(row.writes), True)
 
 
-def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
+def parts(row: PendingRow, lanes: int, grain: int, divisor: int = 1) -> list[PendingRow]:
     """Split an expensive row into parts for several workers; any other is returned as it is.
 
     The result follows from shapes and static costs alone.
 
     Args:
         grain: least estimated work of a task, so that there are not too many of them.
+        divisor: of the least work of a part.
     """
     launch = row.launch
     units = launch.units
-    if units is None or launch.cost < 2 * _PART_NS:
+    least = max(_PART_NS // divisor, 1)
+    if units is None or launch.cost < 2 * least:
         return [row]
     total = launch.words[units.word]
-    few = min(_FEW_PER_LANE * lanes, launch.cost // _PART_NS)
+    few = min(_FEW_PER_LANE * lanes, launch.cost // least)
     wanted = max(few, min(MOST_PER_LANE * lanes, launch.cost // max(_LONG_PART_NS, grain)))
     wanted -= wanted % lanes if wanted > lanes else 0  # the same number for each lane, else one ends later
     grains = -(-total // units.grain)
@@ -231,17 +242,19 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
 class _ListScheduler:
     """Assigns the rows of one stretch to tasks, by the list scheduling described in the module.
 
-    Constant: `parts` of each row; `bottom`, the cost of the longest path from each row to the end of the stretch. Changing:
-    `tasks`, the last of which is open if `_is_open`; `_where`, for each row the bit set of tasks it is in; `_ready`, a stack
-    of rows that may be assigned; `_aside`, those that do not fit the open task, in the order they were tried.
+    Constant: `parts` of each row; `grain`, the least work of a task; `share`, the most of one that continues a chain;
+    `bottom`, the cost of the longest path from each row to the end of the stretch. Changing: `tasks`, the last of which is open
+    if `_is_open`; `_where`, for each row the bit set of tasks it is in; `_ready`, a stack of rows that may be assigned;
+    `_aside`, those that do not fit the open task, in the order they were tried.
     """
 
     def __init__(
-        self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int
+        self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int, divisor: int
     ) -> None:
         self.rows = rows
-        self.grain = max(total // (_TASKS_PER_LANE * lanes), _LEAST_GRAIN_NS)
-        self.parts = [parts(row, lanes, self.grain) for row in rows]
+        self.grain = max(total // (_TASKS_PER_LANE * lanes), _LEAST_GRAIN_NS // divisor)
+        self.share = SHARE_NS // divisor
+        self.parts = [parts(row, lanes, self.grain, divisor) for row in rows]
         self.waits = waits(rows, same)
         self.next: list[list[int]] = [[] for _ in rows]
         for number, mine in enumerate(self.waits):
@@ -298,7 +311,7 @@ class _ListScheduler:
             return False
         _, before = self._needs(number)
         if before & bit:
-            return cost <= max(full, SHARE_NS) * 3 // 2 and not before & ~(task.before | bit)
+            return cost <= max(full, self.share) * 3 // 2 and not before & ~(task.before | bit)
         return cost <= full and before == task.before
 
     def _open(self, number: int) -> None:
