@@ -5,8 +5,8 @@ from __future__ import annotations
 from aioexec.graph.kernels.loop_language import Pointer, Real, log, offset
 from aioexec.ops.reduction.loops import sum_row
 
-TILE = 64
-"""Columns of a long row whose maxima are computed side by side."""
+TILE, LANES = 64, 16
+"""Columns of a long row whose maxima are computed side by side, and of these those that are left for scalars."""
 
 
 def shift_rows(x: Pointer, y: Pointer, rows: int, n: int) -> int:
@@ -22,7 +22,7 @@ def shift_rows(x: Pointer, y: Pointer, rows: int, n: int) -> int:
 
 def largest_of(x: Pointer, spare: Pointer, n: int) -> Real:
     """Return the maximum; any element if there is a NaN. A long row uses `spare`, n elements of scratch memory."""
-    if n < 4 * TILE:
+    if n < 2 * TILE:
         return largest_in(x, n)
     for i in range(TILE):
         spare[i] = x[i]
@@ -30,7 +30,13 @@ def largest_of(x: Pointer, spare: Pointer, n: int) -> Real:
         part = offset(x, start)
         for i in range(min(TILE, n - start)):
             spare[i] = part[i] if part[i] > spare[i] else spare[i]
-    return largest_in(spare, TILE)
+    half = TILE // 2
+    while half >= LANES:
+        upper = offset(spare, half)
+        for i in range(half):
+            spare[i] = upper[i] if upper[i] > spare[i] else spare[i]
+        half //= 2
+    return largest_in(spare, LANES)
 
 
 def largest_in(x: Pointer, n: int) -> Real:
