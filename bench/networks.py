@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.network_graphs.files import Exported, exported, onnx_model
 from bench.peak import Peak
-from bench.workload import FOLDER, Case, Sample, Workload
+from bench.workload import FOLDER, Case, Sample, Workload, measure_lag
 
 QUESTION = __doc__.splitlines()[0]
 PROCESS_PER_CASE = True
@@ -78,7 +78,6 @@ async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
 async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload:
     started = perf_counter()
     import aioexec as ax
-    from aioexec.observability.loop_lag import LoopLagProbe
 
     with ax.Graph().as_default() as graph:
         ax.import_graph_def(ax.GraphDef.FromString(program.graph_def), name="")
@@ -103,8 +102,17 @@ async def aioexec_workload(program: Exported, stack: AsyncExitStack) -> Workload
     notes = {"first result s": perf_counter() - started}
     notes["native s"] = await _native_at(step, partial(session.native_share, fetches, feeds)) - started
     notes["not native %"] = 100 * (1 - await session.native_share(fetches, feeds))
-    probe = await stack.enter_async_context(LoopLagProbe())
-    return Workload(step, outputs, native_share=share, notes=lambda: notes | _memory() | _lag(probe))
+    workload = Workload(step, outputs, native_share=share, notes=lambda: notes | _memory())
+
+    async def measure(seconds: float) -> Sample:
+        """Time steps; then repeat them beside a heartbeat, which a stopped process between two rounds would delay."""
+        sample = await workload.time_steps(seconds)
+        lag = await measure_lag(step, seconds)
+        sample.notes |= {"lag p99 ms": lag.seconds[0] * 1e3, "lag max ms": lag.notes["lag max ms"]}
+        return sample
+
+    workload.measure = measure
+    return workload
 
 
 async def _native_at(step: Callable[[], Any], share: Callable[[], Any]) -> float:
@@ -231,12 +239,6 @@ def _torch_training(case: Case) -> Workload:
 
 def _listed(results: Any) -> list[Any]:
     return [*results] if isinstance(results, list | tuple) else [results]
-
-
-def _lag(probe: Any) -> dict[str, float]:
-    """How late a heartbeat in the same event loop was while native steps ran."""
-    lag = probe.result()
-    return {"lag p99 ms": lag.p99_ms, "lag max ms": lag.max_ms}
 
 
 def _memory() -> dict[str, float]:

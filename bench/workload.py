@@ -82,12 +82,13 @@ class Workload:
 
     async def round(self, seconds: float) -> Sample:
         """Measure for some seconds, one batch at least."""
-        sample = await (self.measure or self._time_steps)(seconds)
+        sample = await (self.measure or self.time_steps)(seconds)
         if self.notes is not None:
             sample.notes.update(self.notes())
         return sample
 
-    async def _time_steps(self, seconds: float) -> Sample:
+    async def time_steps(self, seconds: float) -> Sample:
+        """Time batches of steps for some seconds, one batch at least."""
         step, batch = self.step, range(self.batch)
         awaits = asyncio.iscoroutinefunction(step)
         samples = []
