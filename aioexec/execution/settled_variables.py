@@ -35,7 +35,7 @@ Build = Callable[
 
 LEAST_BYTES: Final = 1 << 18
 """The size of a matrix from which it is worth while: smaller ones stay in the cache, where a kernel packs them in each run."""
-_FIRST_RUNS, _MOST_RUNS = 4, 4096
+_FIRST_RUNS, _MOST_RUNS = 2, 4096
 """Runs between two comparisons: of a new program, and of one whose variables change again and again."""
 
 
