@@ -27,7 +27,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from aioexec.devices.jit.library import Demand, library
-from aioexec.devices.threads.interpreter_lock import LockRelease
+from aioexec.devices.threads.interpreter_lock import lock_release
 from aioexec.devices.threads.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import Engine
@@ -90,7 +90,6 @@ class ProgramBuild:
         self.state = State.LAYING_OUT
         self.ended = asyncio.Event()
         self.runs = 0
-        self._lock_release = LockRelease()
         self._demand: Demand | None = None
         self._refused: frozenset[Kernel] = frozenset()
         self._variant: Variant | None = None
@@ -105,7 +104,7 @@ class ProgramBuild:
     def note_run(self) -> None:
         """Count a run by reference kernels that the program would have made faster."""
         self.runs += 1
-        self._lock_release.release_if_due()
+        lock_release.release_if_due()
         if self._demand is not None:
             self._demand.runs = self.runs
             library().reorder()

@@ -131,6 +131,10 @@ class Node:
             return False
         return self.row.lists is None or variant not in self.output_dtypes()
 
+    def computes(self, *op_types: str) -> bool:
+        """Whether it runs an op of one of these types: it is neither fed nor constant."""
+        return self.feed is None and not self.is_constant and self.row.name in op_types
+
     def output_dtype(self, index: int) -> DType:
         return self.op.outputs[index].dtype if self.feed is None else self.feed.dtype
 

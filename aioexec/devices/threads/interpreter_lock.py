@@ -7,8 +7,9 @@ interval anew. So a busy loop can starve the threads that build programs for sec
 
 from __future__ import annotations
 
+from functools import cached_property
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,15 +20,25 @@ _ELEMENTS: Final = 1 << 16
 
 
 class LockRelease:
-    """Releases the interpreter lock now and then, on the event loop. Changing: `_next`, when it is due by perf_counter."""
+    """Releases the interpreter lock now and then, on event loops.
+
+    Constant: `_array`, made at the first release. Changing: `_next`, when a release is due by perf_counter.
+    """
 
     def __init__(self) -> None:
-        self._array = np.ones(_ELEMENTS, np.float32)
         self._next = 0.0
+
+    @cached_property
+    def _array(self) -> np.ndarray[Any, Any]:
+        return np.ones(_ELEMENTS, np.float32)
 
     def release_if_due(self) -> None:
         """Release the lock for some 50 µs, unless it was released lately."""
         now = perf_counter()
         if now >= self._next:
-            np.sqrt(self._array, out=self._array)
+            np.sqrt(self._array, out=self._array)  # they stay ones
             self._next = perf_counter() + INTERVAL
+
+
+lock_release: Final = LockRelease()
+"""The instance of this process."""

@@ -143,30 +143,15 @@ def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
 
 def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels) -> Launches:
     """Return a convolution of a line in pieces; the padded line is a copy, of which workers share nothing."""
-    image, before = (Operand("scratch", 0), _padded_line(case)) if case.pads else (_INPUTS[0], ())
+    image, before = _INPUTS[0], []
+    if case.pads:
+        image = Operand("scratch", 0)
+        before = _padded(case, image, (1, case.padded_width))
     is_packed = not case.has_small_filters and panel_launches.takes_panels(filters, panels)
     layout = _as_one_panel(case) if case.has_small_filters else _as_given(case)
     rows, _ = _forward(pieces, image, _in_panels(case) if is_packed else layout).cut()
     scratch = (case.padded_bytes(1),) if case.pads else ()
     return Launches((*before, *rows), scratch, packed=((1, panels),) if is_packed else ())
-
-
-def _padded_line(case: Convolution) -> tuple[Launch, ...]:
-    """Return launches that copy a line between zeros."""
-    h, size = case.horizontal, case.itemsize
-    shown = min(h.size, h.reach - h.before)
-    parts = [(0, h.before), (h.before + shown, h.reach - h.before - shown)]
-
-    def place(column: int) -> Operand:
-        return Operand("scratch", 0, column * case.c * size)
-
-    zeros = [
-        fill_launch(0.0, place(begin), (size,), (count * case.c,), case.dtype)
-        for begin, count in parts
-        if count
-    ]
-    copied = copy_launch(_INPUTS[0], (size,), place(h.before), (size,), (shown * case.c,), size)
-    return tuple(each for each in (*zeros, copied) if each is not None)
 
 
 def _gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
@@ -188,21 +173,31 @@ def _gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, 
     return windows, tuple(each for each in launches if each is not None), tuple(scratch)
 
 
-def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[Launch | None]:
-    """Return launches that copy the images into larger ones, and fill the border with zeros."""
+def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[Launch]:
+    """Return launches that copy the images into larger ones, and fill their borders with zeros."""
     v, h, size = case.vertical, case.horizontal, case.itemsize
-    dims = (case.batch, *shape, case.c)
-    outer = c_strides(dims, size)
-    inside = Operand("scratch", target.index, v.before * outer[1] + h.before * outer[2])
+    outer = c_strides((case.batch, *shape, case.c), size)
     image = c_strides((case.batch, v.size, h.size, case.c), size)
-    lines, columns = (
-        max(min(axis.size, reach - axis.before), 0) for axis, reach in zip((v, h), shape, strict=True)
-    )
-    shown = (case.batch, lines, columns, case.c)
-    return [
-        fill_launch(0.0, target, outer, dims, case.dtype),
-        copy_launch(_INPUTS[0], image, inside, outer, shown, size),
+    top, left = (min(axis.before, reach) for axis, reach in zip((v, h), shape, strict=True))
+    lines, columns = min(v.size, shape[0] - top), min(h.size, shape[1] - left)
+
+    def place(line: int, column: int) -> Operand:
+        return Operand("scratch", target.index, line * outer[1] + column * outer[2])
+
+    borders = [
+        (place(0, 0), top, shape[1]),
+        (place(top + lines, 0), shape[0] - top - lines, shape[1]),
+        (place(top, 0), lines, left),
+        (place(top, left + columns), lines, shape[1] - left - columns),
     ]
+    launches = [
+        fill_launch(0.0, begin, outer, (case.batch, height, width, case.c), case.dtype)
+        for begin, height, width in borders
+        if height and width
+    ]
+    shown = (case.batch, lines, columns, case.c)
+    launches.append(copy_launch(_INPUTS[0], image, place(top, left), outer, shown, size))
+    return [each for each in launches if each is not None]
 
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:

@@ -104,7 +104,7 @@ def fold_channel_scales(graph: Subgraph, bind: Bind) -> None:
 
 def _linear_of(node: Node) -> _Linear | None:
     """A node as a linear operation with a constant filter, if it is one."""
-    if node.feed is not None or node.row.name not in _LINEAR or node.is_constant:
+    if not node.computes(*_LINEAR):
         return None
     filter = known_value(node.inputs[1])
     if filter is None or filter.dtype.name not in _FLOATS or not 0 < filter.nbytes <= LARGEST_FOLDED:

@@ -18,11 +18,10 @@ from typing import Final
 
 from aioexec.data_classes import dataclass
 from aioexec.planning.new_nodes import tensor_of
-from aioexec.planning.rewriting.replacement import Rewriting
+from aioexec.planning.rewriting.replacement import CONVOLUTIONS, Rewriting
 from aioexec.planning.rewriting.uses import Uses
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph, known_value
 
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 _IMAGE_AXES: Final = (1, 2)
 """Height and width, in the order NHWC."""
 
@@ -72,14 +71,14 @@ def _match(node: Node, uses: Uses) -> _Match | None:
     before, after = node.inputs[0][0], uses.only_user(node)
     expand = squeeze = None
     axes: tuple[int, ...] = _IMAGE_AXES
-    if _is(before, "ExpandDims") and after is not None and _is(after, "Squeeze"):
+    if before.computes("ExpandDims") and after is not None and after.computes("Squeeze"):
         expand, squeeze = before, after
         added = _added_axis(expand)
         if added not in _IMAGE_AXES or _removed_axes(squeeze) != [added]:
             return None
         axes = (3 - added,)  # the other one
         before, after = expand.inputs[0][0], uses.only_user(squeeze)
-    if not _is(before, "SpaceToBatchND") or after is None or not _is(after, "BatchToSpaceND"):
+    if not before.computes("SpaceToBatchND") or after is None or not after.computes("BatchToSpaceND"):
         return None
     split, joined = _phases(before, axes), _phases(after, axes)
     inside = [each for each in (before, expand, node, squeeze, after) if each is not None]
@@ -95,12 +94,8 @@ def _match(node: Node, uses: Uses) -> _Match | None:
     return _Match(node, before.inputs[0], split, joined, expand, squeeze)
 
 
-def _is(node: Node, op_type: str) -> bool:
-    return node.feed is None and not node.is_constant and node.row.name == op_type
-
-
 def _is_plain_convolution(node: Node) -> bool:
-    if node.feed is not None or node.is_constant or node.row.name not in _CONVOLUTIONS:
+    if not node.computes(*CONVOLUTIONS):
         return False
     attrs = node.op.attrs
     plain = max(*attrs["strides"], *attrs["dilations"]) == 1

@@ -7,14 +7,10 @@ convolution in one dimension. The terms of the sums are the same.
 
 from __future__ import annotations
 
-from typing import Final
-
 from aioexec.data_classes import dataclass
 from aioexec.planning.new_nodes import tensor_of
-from aioexec.planning.rewriting.replacement import Rewriting
+from aioexec.planning.rewriting.replacement import CONVOLUTIONS, Rewriting
 from aioexec.planning.subgraph import Bind, Node, Subgraph, known_value
-
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +47,19 @@ def fold_pads(graph: Subgraph, bind: Bind) -> None:
 
 def _padded(node: Node) -> _Padded | None:
     """A convolution of an image that a Pad in front of it pads; None for anything else."""
-    if node.feed is not None or node.is_constant or node.row.name not in _CONVOLUTIONS:
+    if not node.computes(*CONVOLUTIONS):
         return None
     attrs, before = node.op.attrs, node.inputs[0][0]
     if attrs["padding"] not in ("VALID", "EXPLICIT"):
         return None
-    expand = before if _is(before, "ExpandDims") else None
+    expand = before if before.computes("ExpandDims") else None
     pad = before if expand is None else expand.inputs[0][0]
-    if not _is(pad, "Pad") or {pad.device, before.device} != {node.device} or pad.controls or before.controls:
+    if (
+        not pad.computes("Pad")
+        or {pad.device, before.device} != {node.device}
+        or pad.controls
+        or before.controls
+    ):
         return None
     widths = _widths(pad, expand)
     if widths is None or len(widths) != 4:
@@ -69,10 +70,6 @@ def _padded(node: Node) -> _Padded | None:
     own = attrs["explicit_paddings"] if attrs["padding"] == "EXPLICIT" else (0,) * 8
     flat = [width for pair in widths for width in pair]
     return _Padded(node, pad, expand, tuple(a + b for a, b in zip(own, flat, strict=True)))
-
-
-def _is(node: Node, op_type: str) -> bool:
-    return node.feed is None and not node.is_constant and node.row.name == op_type
 
 
 def _widths(pad: Node, expand: Node | None) -> list[tuple[int, int]] | None:

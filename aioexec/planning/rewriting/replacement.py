@@ -8,7 +8,7 @@ closes no cycle. The new node waits for all that the replaced ones waited for.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from aioexec.planning.new_nodes import NodeMaker, tensor_of
 from aioexec.planning.rewriting.uses import Uses
 from aioexec.planning.subgraph import Edge, Node, Subgraph, Value, in_order
 from aioexec.shapes import Dims
+
+CONVOLUTIONS: Final = ("Conv2D", "DepthwiseConv2dNative")
 
 
 def dims_of(edge: Edge) -> Dims:

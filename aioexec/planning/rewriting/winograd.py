@@ -69,7 +69,7 @@ def use_winograd(graph: Subgraph, bind: Bind) -> None:
 
 def _filter_of(node: Node) -> Value | None:
     """The constant filters of a convolution that is to be replaced; None for any other node."""
-    if node.feed is not None or node.row.name != "Conv2D" or node.is_constant or node.controls:
+    if not node.computes("Conv2D") or node.controls:
         return None
     attrs, filter = node.op.attrs, known_value(node.inputs[1])
     if filter is None or filter.dtype != np.float32 or filter.shape[:2] != (3, 3):
