@@ -77,9 +77,9 @@ class DeviceAttributes:
 class Device:
     """One device of a session.
 
-    `is_native`, `is_remote` and `runs_cpu_kernels` are class attributes: whether programs may be compiled for it, whether it
-    belongs to another process (see `remote`), and whether it runs the op rows' own kernels (otherwise only kernels registered
-    for its type).
+    `is_native`, `is_remote`, `runs_cpu_kernels` and `has_own_memory` are class attributes: whether programs may be compiled for
+    it, whether it belongs to another process (see `remote`), whether it runs the op rows' own kernels (otherwise only kernels
+    registered for its type), and whether its values are in memory that the processor does not read (see `memory_device`).
 
     `resources` and `op_segment` hold its state and its kernels. `workers` compute its nodes; the device is one of the pool's
     holders until it is dismissed.
@@ -88,6 +88,7 @@ class Device:
     is_native: ClassVar[bool] = False
     is_remote: ClassVar[bool] = False
     runs_cpu_kernels: ClassVar[bool] = False
+    has_own_memory: ClassVar[bool] = False
 
     def __init__(self, attributes: DeviceAttributes, workers: Workers) -> None:
         self.attributes = attributes

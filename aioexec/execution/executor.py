@@ -16,8 +16,9 @@ from aioexec.execution.feed_safety import copy_index_feeds, index_feeds, with_ow
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import RemoteParts, Run
-from aioexec.execution.partition_run import PartitionExecutor
+from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.step import DEFAULT, Step, StepSettings
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Plan
@@ -159,10 +160,10 @@ class Executor:
         """Begin a step with the values of the client's partition; `ran` items of it have run, `feeds` are the caller's."""
         step = self._new_step(settings)
         fresh = {value for item in self.plan.client.items[:ran] for value in item.outputs}
-        client = self.partitions[0].run(step, values, fresh, done=ran)
+        client = PartitionRun(self.partitions[0], step, values, fresh, done=ran)
         runs: list[Run] = [] if self._remote is None else [*self._remote.runs(step)]
         runs.append(client)
-        runs += [each.run(step) for each in self.partitions[1:]]
+        runs += [PartitionRun(each, step) for each in self.partitions[1:]]
         return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:

@@ -14,7 +14,7 @@ import numpy as np
 
 from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.item_runner import ItemRunner
-from aioexec.execution.partition_run import PartitionExecutor
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.graph.kernels.kernel import WOULD_BLOCK, Compute, NonblockingKernel
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind

@@ -10,8 +10,9 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copy_value, is_handle, no_value
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import Run, fail_at, start, wait_all_ended
-from aioexec.execution.partition_run import PartitionExecutor
+from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
 from aioexec.graph.node import Operation
@@ -32,7 +33,9 @@ class PartialStep:
         self._step = step
         self._partitions = partitions
         feeds = len(plan.signature.feeds)
-        self._runs = [each.run(step, missing_feeds=0 if k else feeds) for k, each in enumerate(partitions)]
+        self._runs = [
+            PartitionRun(each, step, missing_feeds=0 if k else feeds) for k, each in enumerate(partitions)
+        ]
         self._client = self._runs[0]
         self._all_runs: Sequence[Run] = (*self._runs, *remote)
         self._feeds: dict[int, Any] = {}

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.memory_device import MemoryDevice
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.engine import Engine
-from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import Run
 from aioexec.execution.programs.structures import inputs_of, store
 from aioexec.execution.programs.trace import note_known, note_node
@@ -31,17 +32,21 @@ from aioexec.execution.propagator import (
     Propagator,
     Values,
     dead_outputs,
-    initial_items,
     input_value,
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition
+from aioexec.planning.plan import Item
+from aioexec.resources.buffer import Buffer
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
-SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
+SWITCH, MERGE, COPY_TO_HOST = (
+    Kind.SWITCH,
+    Kind.MERGE,
+    Kind.COPY_TO_HOST,
+)  # an enum's attribute costs as much as a dictionary
 
 
 class _Receiver:
@@ -64,73 +69,19 @@ class _Receiver:
         self._run.step.fail(error)
 
 
-class PartitionExecutor:
-    """Makes the runs of one partition; holds the state that they share.
-
-    Attributes:
-        initial: the items that are ready when a step begins.
-        runners: of the items that are programs.
-        keys: of its transfers, by item.
-        received: the dtypes of the values that its Recvs receive, by item.
-        targets: the items of the operations that were asked for.
-    """
-
-    def __init__(self, partition: Partition, engine: Engine) -> None:
-        self.partition = partition
-        self.initial = initial_items(partition.items)
-        self.runners = [
-            ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
-        ]
-        self.keys = {
-            item.index: transfer_key(item.node.op.attrs)
-            for item in partition.items
-            if item.kind is SEND or item.kind is RECV
-        }
-        self.received = {
-            item.index: None
-            if dtype.is_ref
-            else dtype.numpy  # references cannot be transferred: such a Recv is refused
-            for item in partition.items
-            if item.kind is RECV
-            for dtype in item.node.output_dtypes()
-        }
-        wanted = {id(node) for node in partition.subgraph.targets}
-        self.targets = {
-            instruction.node.op: item.index
-            for item in partition.items
-            for instruction in item.instructions
-            if id(instruction.node) in wanted
-        }
-
-    def run(
-        self,
-        step: Step,
-        values: list[Any] | None = None,
-        fresh: set[int] | None = None,
-        missing_feeds: int = 0,
-        done: int = 0,
-    ) -> PartitionRun:
-        """A run of the partition in one step, not started yet.
-
-        Args:
-            values: the values of the partition when the step begins; None: its constants.
-            fresh: collects the values that nothing else references.
-            missing_feeds: how many feeds of a partial run are still to come.
-            done: how many of the first items have run already.
-        """
-        return PartitionRun(self, step, values, fresh, missing_feeds, done)
-
-
 class PartitionRun(Run):
-    """Runs one partition in one step.
+    """Runs one partition in one step; not started yet when it is made.
 
     Constant: `partition`. Changing: `values`, those of the outermost frame; `fresh`, the values that nothing else references;
     `on_finished`, a callback for each finished item; `_awaited`, the activation of each pending future; `_missing_feeds`, how
     many feeds of a partial run are missing; `_expected`, how many Recvs wait, and `_arrived`, the values received for them;
-    `_is_scheduled`, whether a callback of the loop will call `_advance`.
+    `_is_scheduled`, whether a callback of the loop will call `_advance`; `_work`, what a device with memory of its own
+    was given, else None.
 
     Args:
         values: the values of the partition when the step begins, which become those of this run; None: its constants.
+        fresh: collects the values that nothing else references.
+        missing_feeds: how many feeds of a partial run are still to come.
         done: how many of the first items have run already.
     """
 
@@ -143,6 +94,7 @@ class PartitionRun(Run):
         "_missing_feeds",
         "_propagator",
         "_runners",
+        "_work",
         "fresh",
         "on_finished",
         "partition",
@@ -159,6 +111,7 @@ class PartitionRun(Run):
         done: int = 0,
     ) -> None:
         super().__init__(step)
+        executor.upload()
         self.partition = executor.partition
         self.values = list(self.partition.values) if values is None else values
         self.fresh = set() if fresh is None else fresh
@@ -171,6 +124,8 @@ class PartitionRun(Run):
         self._expected = 0
         self._arrived: list[tuple[Activation, Received]] = []
         self._is_scheduled = False
+        memory = executor.memory
+        self._work = None if memory is None else DeviceWork(memory, step, self._check_end)
 
     @property
     def receives(self) -> int:
@@ -264,8 +219,10 @@ class PartitionRun(Run):
         else:
             if step.error is None:
                 try:
-                    if activation.item.kind is ASYNCHRONOUS:
+                    if activation.item.kind is ASYNCHRONOUS or activation.item.kind is COPY_TO_HOST:
                         self._store(activation.item.instructions[0], activation.iteration.values, result)
+                    elif activation.item.kind is SEND:
+                        self.step.rendezvous.send(self._key(activation), result)
                     self._record_finished(activation)
                 except Exception as error:
                     step.fail(error)
@@ -287,6 +244,11 @@ class PartitionRun(Run):
             self._missing_feeds or self._is_scheduled or self._propagator.ready or self._expected
         ):
             return
+        if self._work is not None:
+            if self._work.pending:
+                return
+            self._work = None
+            self._propagator.forget_values()  # an error, or another cycle of references, would keep the device's memory
         self._mark_ended()
 
     # Items
@@ -307,6 +269,10 @@ class PartitionRun(Run):
             if rest is None:
                 self._record_finished(activation)
             return rest
+        if self._work is not None:
+            rest = self._begin_on_device(activation, self._work)
+            if rest is not None:
+                return rest
         began = perf_counter_ns()
         live_port = 0
         if item.kind is SWITCH:
@@ -318,6 +284,18 @@ class PartitionRun(Run):
         self._record(item.instructions[0], activation.iteration.values, began)
         self._record_finished(activation, live_port)
         return None
+
+    def _begin_on_device(self, activation: Activation, work: DeviceWork) -> asyncio.Future[Any] | None:
+        """Give the device the work of an item; returns a future of a value that is copied to main memory."""
+        item, values = activation.item, activation.iteration.values
+        if item.kind is PROGRAM:
+            self._executor.device_runners[item.index].begin(values, work)
+            return None
+        is_sent = item.kind is SEND and not activation.dead and not self._executor.goes_to_device[item.index]
+        if item.kind is not COPY_TO_HOST and not is_sent:
+            return None
+        value = self._inputs(activation)[0]
+        return None if isinstance(value, np.ndarray) else work.copy_out(value, item.instructions[0])
 
     def _record_finished(self, activation: Activation, live_port: int = 0) -> None:
         self._propagator.on_finished(activation, live_port)
@@ -442,6 +420,20 @@ class PartitionRun(Run):
             dtype = self._executor.received[item.index]
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
+            if self._work is not None and not item.node.computes("_HostRecv"):
+                value = self._bring(value, item, self._work)
             activation.iteration.values[item.instructions[0].outputs[0]] = value
         self._record(item.instructions[0], activation.iteration.values, perf_counter_ns())
         self._record_finished(activation)
+
+    def _bring(self, value: Any, item: Item, work: DeviceWork) -> Buffer:
+        """A received value in the memory of the device."""
+        instruction = item.instructions[0]
+        try:
+            if isinstance(value, np.ndarray):
+                return work.copy_in(value, instruction)
+            source = self.step.engine.devices[value.device]
+            assert isinstance(source, MemoryDevice)
+            return work.copy_from(value, source, instruction)
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error

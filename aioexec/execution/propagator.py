@@ -354,6 +354,17 @@ class Propagator:
 
     # For tests
 
+    def forget_values(self) -> None:
+        """Drop the values of all iterations, when the run is over."""
+        iterations = [self.outermost]
+        while iterations:
+            iteration = iterations.pop()
+            iteration.values.clear()
+            for frame in iteration.children.values():
+                iterations += frame.iterations.values()
+                frame.constants.clear()
+                frame.put_off.clear()
+
     def check_invariants(self) -> None:
         assert not _OUTERMOST.iterations
         self._check_iteration(self.outermost)

@@ -82,7 +82,7 @@ _OPS: Final = {
     ),
     "aioexec.ops.control_flow.printing": "Assert Print",
     "aioexec.ops.control_flow.structured_nodes": "_Conditional _Loop",
-    "aioexec.ops.control_flow.transfer": "_HostRecv _HostSend _Recv _Send",
+    "aioexec.ops.control_flow.transfer": "_CopyToDevice _CopyToHost _HostRecv _HostSend _Recv _Send",
     "aioexec.ops.convolution.conv": "Conv2D Conv2DBackpropFilter Conv2DBackpropInput",
     "aioexec.ops.convolution.conv3d": (
         "Conv3D Conv3DBackpropFilter Conv3DBackpropFilterV2 Conv3DBackpropInput Conv3DBackpropInputV2"

@@ -1,9 +1,10 @@
 """Partitions a subgraph into items, the units of scheduling.
 
-Some nodes are items of their own: those that wait (asynchronous kernels, Recv, the feeds of a partial run), those that decide
-which nodes run (control flow, triggers), and Send. All other nodes are grouped into programs by *wait set*: the sources among a
-node's ancestors. A source is a node whose outcome is not known when the step starts: every node that is an item of its own,
-and every node whose output shape depends on data (its consumers are laid out when the shape is known).
+Some nodes are items of their own: those that wait (asynchronous kernels, Recv, copies from the memory of a device, the feeds of
+a partial run), those that decide which nodes run (control flow, triggers), and Send. All other nodes are grouped into programs
+by *wait set*: the sources among a node's ancestors. A source is a node whose outcome is not known when the step starts: every
+node that is an item of its own, and every node whose output shape depends on data (its consumers are laid out when the shape is
+known).
 
 Nodes share a program if and only if their wait sets are equal. Programs are convex by construction, since along a path the wait
 set only grows. So no item depends on itself through another item, no node waits for an event on which it does not depend, and,
@@ -34,6 +35,7 @@ class Kind(enum.Enum):
     NEXT_ITERATION = "next_iteration"
     SEND = "send"
     RECV = "recv"
+    COPY_TO_HOST = "copy_to_host"
     TRIGGER = "trigger"  # runs even if its inputs are dead
 
 
@@ -45,6 +47,7 @@ _KINDS: Final = {
     Role.NEXT_ITERATION: Kind.NEXT_ITERATION,
     Role.SEND: Kind.SEND,
     Role.RECV: Kind.RECV,
+    Role.COPY_TO_HOST: Kind.COPY_TO_HOST,
     Role.CONTROL_TRIGGER: Kind.TRIGGER,
 }
 CONTROL_PORT = -1

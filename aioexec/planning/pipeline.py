@@ -10,12 +10,13 @@ from functools import partial
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.control_flow.fold_control_flow import fold_control_flow
 from aioexec.planning.control_flow.frames import frames
 from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
+from aioexec.planning.host_copies import insert_copies
 from aioexec.planning.items import cut_items
 from aioexec.planning.partition import join_parts, partition
 from aioexec.planning.passes import DEFAULTS, Dump, Grouping, OptimizerOptions, optimises, optimization_passes
@@ -64,7 +65,9 @@ class Planner:
         self._place_pruned_graph = place_pruned_graph
         if dump is None and logger.isEnabledFor(logging.DEBUG):
             dump = partial(logger.debug, "%s:\n%s")
-        self._run_passes = partial(optimization_passes.run_grouping, bind=bind, options=optimizer, dump=dump)
+        self._run_passes = partial(
+            optimization_passes.run_grouping, bind=self._bind_on_host, options=optimizer, dump=dump
+        )
         self._optimizer = optimizer
         self._placement: Placement = {}
         self._placed_at = (-1, -1)
@@ -144,12 +147,22 @@ class Planner:
         self.assigned.update(stateful_placements(operations, placement))
         return placement
 
+    def _bind_on_host(self, op: Operation, device: str) -> Compute:
+        """The kernel with which passes compute a node: that of the processor, if its device has memory of its own."""
+        found = self.devices.find_device_by_name(device)
+        return self.bind(op, "" if found is not None and found.has_own_memory else device)
+
     def _new_name(self, prefix: str) -> str:
         return f"{prefix}/_{next(self._names)}"
 
     def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
         self._run_passes(Grouping.POST_PARTITIONING, part)
-        self._device(device).rewrite(part)
-        whole = fold_control_flow(part, self._new_name) if optimises(self._optimizer) else part
+        found = self._device(device)
+        found.rewrite(part)
+        whole = part
+        if found.has_own_memory:
+            insert_copies(part, device, found.device_type, self._new_name)
+        elif optimises(self._optimizer):
+            whole = fold_control_flow(part, self._new_name)
         items = cut_items(whole, signature.is_partial)
         return assemble(whole, items, self.bind, device, signature.is_partial, part)

@@ -63,6 +63,8 @@ class Role(enum.Enum):
     LOOP_COND = "loop_cond"  # the condition of a loop
     SEND = "send"  # sends a value, dead or alive, to another partition
     RECV = "recv"  # receives it
+    COPY_TO_HOST = "copy_to_host"  # from the memory of the node's device to main memory
+    COPY_TO_DEVICE = "copy_to_device"  # the other way
     # The following ones have bodies (`Row.bodies`), which planning substitutes for them.
     CALL = "call"  # inputs and outputs are those of the body
     SYMBOLIC = "symbolic"  # the same, for a body that is built during planning

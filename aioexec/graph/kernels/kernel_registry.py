@@ -36,6 +36,8 @@ RUN_BY_ENGINE: Final = frozenset(
         Role.LOOP_COND,
         Role.SEND,
         Role.RECV,
+        Role.COPY_TO_HOST,
+        Role.COPY_TO_DEVICE,
         Role.CALL,
         Role.SYMBOLIC,
         Role.IF,
@@ -44,6 +46,18 @@ RUN_BY_ENGINE: Final = frozenset(
         Role.STRUCTURE,
     }
 )
+
+_HOST_INPUTS: Final[Mapping[Role, frozenset[int]]] = {
+    Role.SWITCH: frozenset({1}),
+    Role.LOOP_COND: frozenset({0}),
+    Role.COPY_TO_DEVICE: frozenset({0}),
+}
+_HOST_OUTPUTS: Final[Mapping[Role, frozenset[int]]] = {
+    Role.MERGE: frozenset({1}),
+    Role.LOOP_COND: frozenset({0}),
+    Role.COPY_TO_HOST: frozenset({0}),
+}
+"""Of ops that the engine runs by role, what is in main memory on every device."""
 
 DeviceTypes = Mapping[str, bool]
 """From each device type, preferred ones first, to whether it runs CPU kernels."""
@@ -212,12 +226,16 @@ def supported_device_types(op: Operation, device_types: DeviceTypes) -> tuple[st
 
 
 def host_memory_inputs(op: Operation, device_type: str) -> frozenset[int]:
-    """The inputs that a kernel registered for the device type expects in main memory."""
+    """The inputs that the node's kernel on the device type, or the engine, expects in main memory."""
+    if op.row.role in RUN_BY_ENGINE:
+        return _HOST_INPUTS.get(op.row.role, frozenset())
     return _host_memory(op, device_type, op.row.definition.inputs)
 
 
 def host_memory_outputs(op: Operation, device_type: str) -> frozenset[int]:
-    """The outputs that a kernel registered for the device type leaves in main memory."""
+    """The outputs that the node's kernel on the device type, or the engine, leaves in main memory."""
+    if op.row.role in RUN_BY_ENGINE:
+        return _HOST_OUTPUTS.get(op.row.role, frozenset())
     return _host_memory(op, device_type, op.row.definition.outputs)
 
 

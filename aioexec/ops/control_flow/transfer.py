@@ -1,6 +1,8 @@
-"""Send and Recv: the ends of an edge between partitions, created by the partitioner and run by the executor by role.
+"""Transfers, which planning creates and the executor runs by role.
 
-The attributes form the rendezvous key (`execution/rendezvous`); the Host variants are for values that stay in host memory.
+Send and Recv are the ends of an edge between partitions: their attributes form the rendezvous key (`execution/rendezvous`), and
+the Host variants are for values that stay in host memory. On a device with memory of its own, `_CopyToHost` and `_CopyToDevice`
+are where a value crosses between that and main memory.
 """
 
 from __future__ import annotations
@@ -27,4 +29,13 @@ for _prefix in ("_", "_Host"):
         kernel=None,
         gradient=NOT_DIFFERENTIABLE,
         role=Role.RECV,
+    )
+
+for _name, _role in (("_CopyToHost", Role.COPY_TO_HOST), ("_CopyToDevice", Role.COPY_TO_DEVICE)):
+    register(
+        f"{_name}(input:T) -> (output:T) [T:type]",
+        shape=lambda context: [context.inputs[0]],
+        kernel=None,
+        gradient=NOT_DIFFERENTIABLE,
+        role=_role,
     )

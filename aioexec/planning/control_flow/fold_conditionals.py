@@ -84,6 +84,10 @@ def _fold(
         _may_fold(draft, node, (*predicate, way_of[id(node)]), merged) for nodes in branches for node in nodes
     ):
         return
+    if any(
+        _depends_on_branch(draft, node, predicate, way_of) for nodes in (*branches, merges) for node in nodes
+    ):
+        return
     pieces = _pieces(draft, merges, branches)
     if not pieces or any(not piece.merges for piece in pieces):
         return
@@ -106,6 +110,27 @@ def _may_fold(draft: Draft, node: Node, condition: tuple[int, int, int], merged:
     if not draft.is_plain(node) or draft.is_shown(node) or _takes_reference(node):
         return False
     return all(id(user) in merged or condition in draft.alive[id(user)] for user in draft.users(node))
+
+
+def _depends_on_branch(draft: Draft, node: Node, predicate: Predicate, way_of: Mapping[int, int]) -> bool:
+    """Whether a node uses one that is alive in a branch only, and not a node of the branch.
+
+    That is so if it has fewer conditions, which a part of a graph on several devices may know less of.
+    """
+    outside = [edge for edge in node.inputs if id(edge[0]) not in way_of]
+    if any(
+        predicate == condition[:2]
+        for edge in outside
+        for condition in draft.conditions_of(edge)
+        if draft.decided.get(id(edge[0])) != predicate
+    ):
+        return True
+    return any(
+        predicate == condition[:2]
+        for producer in node.controls
+        if id(producer) not in way_of
+        for condition in draft.alive[id(producer)]
+    )
 
 
 def _takes_reference(node: Node) -> bool:

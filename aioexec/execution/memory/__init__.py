@@ -1,0 +1,1 @@
+"""Running items on devices with memory of their own."""

@@ -1,0 +1,50 @@
+"""Runs one item on a device with memory of its own: gives it the work of the nodes, in order, and waits for none of it."""
+
+from __future__ import annotations
+
+import traceback
+
+from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.programs.structures import inputs_of, store
+from aioexec.execution.propagator import Values
+from aioexec.graph.kernels.kernel import Role
+from aioexec.planning.instruction import Instruction, locate
+from aioexec.planning.plan import Item
+
+
+class DeviceRunner:
+    """Runs one item for all steps of a session.
+
+    Its variables need no leases: the kernels read and replace their contents now, in one call on the event loop, and the device
+    keeps the order.
+    """
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+
+    def begin(self, values: Values, work: DeviceWork) -> None:
+        """Give the device the work of the item's nodes.
+
+        Args:
+            values: those of the step: holds the inputs, and receives the outputs.
+
+        Raises:
+            OpError: of the node whose kernel raised.
+        """
+        for instruction in self.item.instructions:
+            try:
+                self._run(instruction, values, work)
+            except Exception as error:
+                traceback.clear_frames(
+                    error.__traceback__
+                )  # the error may be kept, and must not keep buffers
+                raise locate(error, instruction, self.item.device) from error
+
+    def _run(self, instruction: Instruction, values: Values, work: DeviceWork) -> None:
+        inputs, role = inputs_of(instruction, values), instruction.node.row.role
+        if role is Role.COPY_TO_DEVICE:
+            values[instruction.outputs[0]] = work.copy_in(inputs[0], instruction)
+        elif role is Role.LOOP_COND:
+            values[instruction.outputs[0]] = inputs[0]
+        else:
+            store(values, instruction, instruction.compute(work.launcher(instruction), *inputs))
