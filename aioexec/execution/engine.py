@@ -23,6 +23,7 @@ from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.trimming import TrimmedProgram, Trimmer
 from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Spec
+from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.layout.variant import Variant
 from aioexec.planning.plan import Item, Partition
 from aioexec.resources.variable import Variable
@@ -45,19 +46,26 @@ class Build(Protocol):
 class Engine:
     """The devices, threads and limits with which one session executes.
 
-    Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
-    no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, else `arena_limit`,
-    `planner` for plans, `builder` for programs, `cancellation_manager` (of the session) and `cancellation` (of its steps).
-    `call` runs the body of a function, with inputs and settings of the step; the session supplies it.
+    Constant: `devices` by full name, `jit`, `weights` (in what packed matrices are kept), `budget` (of the loop), `workers` for
+    kernels (the pool of a step that asks for no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if
+    there is a bound, else `arena_limit`, `planner` for plans, `builder` for programs, `cancellation_manager` (of the session)
+    and `cancellation` (of its steps). `call` runs the body of a function, with inputs and settings of the step; the session
+    supplies it.
 
     Changing: `builds`, of the programs being made; `is_closing`, no more are begun, so that no step waits for a compiler.
     """
 
     def __init__(
-        self, devices: Iterable[Device], jit: JitMode, workers: Workers, arena_bytes: int = 0
+        self,
+        devices: Iterable[Device],
+        jit: JitMode,
+        workers: Workers,
+        arena_bytes: int = 0,
+        weights: Storage = "",
     ) -> None:
         self.devices = {device.name: device for device in devices}
         self.jit = jit
+        self.weights = weights
         self.budget = budget_of(asyncio.get_running_loop())
         self.workers = workers
         self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
@@ -95,7 +103,14 @@ class Engine:
         for pool in (workers, self.workers):
             pool.spin_with(walk.serve_released)
         return lay_out_item(
-            item, partition.values, inputs, refused, workers.count, packed_constants(), settled
+            item,
+            partition.values,
+            inputs,
+            refused,
+            workers.count,
+            packed_constants(),
+            settled,
+            self.weights,
         )
 
     @collector_disabled()

@@ -73,7 +73,9 @@ class Host:
         self.device_set = DeviceSet(devices.list_devices())
         self.init_error: OpError | None = None
         self.pools = self._make_pools()
-        self.engine = Engine(devices.list_devices(), options.jit, self.pools[0], options.arena_bytes)
+        self.engine = Engine(
+            devices.list_devices(), options.jit, self.pools[0], options.arena_bytes, options.weights
+        )
         self.sync_on_finish = os.environ.get("TF_SYNC_ON_FINISH", "true").lower() not in ("0", "false")
         self._must_sync = self.sync_on_finish and any(
             type(device).sync is not Device.sync

@@ -9,11 +9,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.execution.engine import JitMode
+from aioexec.graph.kernels.panels import Storage
 
 _JIT_MODES = ("off", "background", "eager")
 
@@ -89,6 +90,7 @@ class SessionOptions:
         operation_timeout_in_ms: deadline of each step, 0 for none.
         max_steps_in_flight: steps that may run at once, 0: unlimited; other steps wait, or fail if `refuse_when_busy`.
         arena_bytes: memory a device may hold for running programs; 0: the limit on queued runs (`arena_limit`).
+        weights: in what native programs keep the constant float32 matrices of products; see `Panels.storage`.
     """
 
     target: str = ""
@@ -112,6 +114,7 @@ class SessionOptions:
     max_steps_in_flight: int = 0
     refuse_when_busy: bool = False
     arena_bytes: int = 0
+    weights: Storage = ""
 
     @classmethod
     def from_config(cls, target: str, config: Any) -> SessionOptions:
@@ -152,6 +155,7 @@ class SessionOptions:
             _not_negative("max_steps_in_flight", ours.max_steps_in_flight),
             ours.refuse_when_busy,
             _not_negative("arena_bytes", ours.arena_bytes),
+            _storage(ours.weights),
         )
 
     def describe(self) -> str:
@@ -181,6 +185,14 @@ def _jit_mode(asked: str) -> JitMode:
     if jit not in _JIT_MODES:
         raise GraphValueError(f"ConfigProto.aioexec.jit: expected one of {_JIT_MODES}, got {jit!r}")
     return cast("JitMode", jit)
+
+
+def _storage(asked: str) -> Storage:
+    if asked not in get_args(Storage):
+        raise GraphValueError(
+            f"ConfigProto.aioexec.weights: expected one of {get_args(Storage)}, got {asked!r}"
+        )
+    return cast("Storage", asked)
 
 
 def _not_negative(name: str, value: int) -> int:

@@ -14,7 +14,8 @@ import numpy as np
 
 from aioexec.devices.jit.huge_pages import huge_pages
 from aioexec.devices.jit.target import host_class
-from aioexec.graph.kernels.panels import Panels
+from aioexec.dtypes import bfloat16
+from aioexec.graph.kernels.panels import STORED_DTYPES, Panels, Storage
 
 Array = np.ndarray[Any, Any]
 
@@ -33,11 +34,50 @@ def packed_shape(panels: Panels, itemsize: int) -> tuple[int, int, int]:
     return -(-panels.columns // wide), panels.rows, wide
 
 
+def packed_bytes(panels: Panels, itemsize: int) -> int:
+    """The bytes of a packed matrix, or of its scales."""
+    count, rows, wide = packed_shape(panels, itemsize)
+    if panels.scales:
+        return count * wide * itemsize
+    return (
+        count
+        * rows
+        * wide
+        * (np.dtype(STORED_DTYPES[panels.storage]).itemsize if panels.storage else itemsize)
+    )
+
+
 def pack(matrix: Array, panels: Panels) -> Array:
-    """Copy a matrix, in C order, into panels that begin on a cache line."""
+    """Copy a matrix, in C order, into panels that begin on a cache line; of narrow ones the scales apart."""
     shape = packed_shape(panels, matrix.itemsize)
-    count, rows, wide = shape
-    packed = huge_pages.empty(count * rows * wide * matrix.itemsize).view(matrix.dtype).reshape(shape)
+    memory = huge_pages.empty(packed_bytes(panels, matrix.itemsize))
+    if not panels.storage:
+        packed = memory.view(matrix.dtype).reshape(shape)
+        _fill(packed, matrix, panels)
+        return packed
+    plain = np.empty(shape, matrix.dtype)
+    _fill(plain, matrix, panels)
+    largest = np.abs(plain).max(axis=1)
+    scales = np.where(largest > 0, largest / np.float32(127), np.float32(1))
+    narrow = scales if panels.scales else _narrowed(plain, panels.storage, scales)
+    memory[:] = narrow.reshape(-1).view(np.uint8)
+    return memory
+
+
+def _narrowed(plain: Array, storage: Storage, scales: Array) -> Array:
+    """The elements as they are stored."""
+    if storage == "int8":
+        with np.errstate(all="ignore"):
+            ratios = np.rint(plain / scales[:, None, :])
+        return np.where(np.isfinite(ratios), ratios, 0).astype(np.int8)  # the scale makes the product NaN
+    if storage == "float16":
+        largest = np.finfo(np.float16).max
+        return np.clip(plain, -largest, largest).astype(np.float16)
+    return plain.astype(bfloat16.numpy)
+
+
+def _fill(packed: Array, matrix: Array, panels: Panels) -> None:
+    count, rows, wide = packed.shape
     flat = np.ascontiguousarray(matrix)
     if panels.transposed:
         lines = flat.reshape(panels.columns, rows).T
@@ -48,4 +88,3 @@ def pack(matrix: Array, panels: Panels) -> Array:
     if whole < count:
         packed[whole] = 0
         packed[whole, :, : panels.columns - whole * wide] = lines[:, whole * wide :]
-    return packed

@@ -36,6 +36,44 @@ class VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(element, kind.lanes))
 
 
+def widened_int8(builder: Any, loaded: Any, kind: Any) -> Any:
+    return builder.sitofp(builder.sext(loaded, ir.VectorType(ir.IntType(32), kind.count)), kind)
+
+
+def widened_bfloat16(builder: Any, loaded: Any, kind: Any) -> Any:
+    """The upper half of a float32 each."""
+    words = ir.VectorType(ir.IntType(32), kind.count)
+    upper = builder.shl(builder.zext(loaded, words), ir.Constant(words, [16] * kind.count))
+    return builder.bitcast(upper, kind)
+
+
+def widened_float16(builder: Any, loaded: Any, kind: Any) -> Any:
+    return builder.fpext(builder.bitcast(loaded, ir.VectorType(ir.HalfType(), kind.count)), kind)
+
+
+WIDENED = {types.int8: widened_int8, types.uint16: widened_bfloat16, types.int16: widened_float16}
+
+
+def make_load_widened(vector_of: Callable[[Any], Vector]) -> Any:
+    @intrinsic
+    def load_widened(typing_context: Any, narrow: Any, like: Any) -> Any:
+        kind = vector_of(like)
+        if kind.element != types.float32 or getattr(narrow, "dtype", None) not in WIDENED:
+            raise numba.errors.TypingError(
+                f"load_widened: expected a pointer to a narrow dtype, got {narrow}"
+            )
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            element = ir.IntType(narrow.dtype.bitwidth)
+            place = builder.bitcast(args[0], ir.VectorType(element, kind.lanes).as_pointer())
+            loaded = builder.load(place, align=narrow.dtype.bitwidth // 8)
+            return WIDENED[narrow.dtype](builder, loaded, context.get_value_type(kind))
+
+        return kind(narrow, like), generate
+
+    return load_widened
+
+
 def make_vectors(vector_bytes: int) -> dict[str, Any]:
     """Return the functions of the loop language on vectors of so many bytes."""
 
@@ -87,6 +125,7 @@ def make_vectors(vector_bytes: int) -> dict[str, Any]:
 
     return {
         "load_vector": load_vector,
+        "load_widened": make_load_widened(vector_of),
         "store_vector": store_vector,
         "splat": splat,
         "lanes": lanes,

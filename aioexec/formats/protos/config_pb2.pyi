@@ -454,16 +454,18 @@ class SessionMetadata(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class AioexecOptions(_message.Message):
-    __slots__ = ("jit", "max_steps_in_flight", "arena_bytes", "refuse_when_busy")
+    __slots__ = ("jit", "max_steps_in_flight", "arena_bytes", "refuse_when_busy", "weights")
     JIT_FIELD_NUMBER: _ClassVar[int]
     MAX_STEPS_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     ARENA_BYTES_FIELD_NUMBER: _ClassVar[int]
     REFUSE_WHEN_BUSY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     jit: str
     max_steps_in_flight: int
     arena_bytes: int
     refuse_when_busy: bool
-    def __init__(self, jit: _Optional[str] = ..., max_steps_in_flight: _Optional[int] = ..., arena_bytes: _Optional[int] = ..., refuse_when_busy: bool = ...) -> None: ...
+    weights: str
+    def __init__(self, jit: _Optional[str] = ..., max_steps_in_flight: _Optional[int] = ..., arena_bytes: _Optional[int] = ..., refuse_when_busy: bool = ..., weights: _Optional[str] = ...) -> None: ...
 
 class ConfigProto(_message.Message):
     __slots__ = ("device_count", "intra_op_parallelism_threads", "inter_op_parallelism_threads", "use_per_session_threads", "session_inter_op_thread_pool", "placement_period", "device_filters", "gpu_options", "pluggable_device_options", "allow_soft_placement", "log_device_placement", "graph_options", "operation_timeout_in_ms", "rpc_options", "cluster_def", "isolate_session_state", "share_cluster_devices_in_session", "experimental", "aioexec")

@@ -26,7 +26,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, OpError
 from aioexec.graph.kernels.epilogue import Epilogue
-from aioexec.graph.kernels.panels import Panels
+from aioexec.graph.kernels.panels import Panels, Storage
 
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
@@ -222,13 +222,14 @@ def plain(compute: Compute) -> Reference:
 class Spec:
     """A value when a program is laid out: its dtype and shape, and its content if that is known.
 
-    `may_be_packed`: launches may take it in another layout (see `Launches.packed`).
+    `may_be_packed`: launches may take it in another layout (see `Launches.packed`), and then in this `storage`.
     """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     value: np.ndarray[Any, Any] | None = None
     may_be_packed: bool = False
+    storage: Storage = ""
 
     @property
     def size(self) -> int:

@@ -96,6 +96,7 @@ __all__ = [
     "lanes",
     "large_gemm",
     "load_vector",
+    "load_widened",
     "log",
     "log1p",
     "log2",
@@ -167,6 +168,19 @@ def load_vector(pointer: Pointer) -> Vector:
     """Return the vector of the first elements of a pointer, which need not be aligned."""
     assert len(pointer) >= _LANES
     return pointer[:_LANES].copy()
+
+
+def load_widened(narrow: Pointer, like: Pointer) -> Vector:
+    """Return the vector of the first elements of a pointer to int8, to bfloat16 (uint16) or float16 (int16), as float32.
+
+    `like` points to float32.
+    """
+    numbers = narrow[:_LANES]
+    if numbers.dtype == np.uint16:
+        return (numbers.astype(np.uint32) << 16).view(np.float32)
+    if numbers.dtype == np.int16:
+        numbers = numbers.view(np.float16)
+    return numbers.astype(like.dtype)
 
 
 def store_vector(pointer: Pointer, vector: Vector) -> None:

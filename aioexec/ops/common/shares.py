@@ -68,7 +68,7 @@ class Work:
         """Return the launches, and the size of each scratch buffer. Shares begin at multiples of the grain."""
         grain = self.grain
         if not all(each.per_unit for each in self.scratch):
-            grain = max(grain, -(-self.total // MOST_SHARES))
+            grain *= -(-self.total // (MOST_SHARES * grain))
         parts = -(-self.cost // LAUNCH_NS)
         step = min(-(-self.total // (parts * grain)) * grain, self.total)
         regions = tuple(each.stride(grain) for each in self.scratch)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
 from aioexec.graph.kernels.kernel import Launches, LoopKernel, Operand, Spec
-from aioexec.graph.kernels.panels import Panels
-from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Work
+from aioexec.graph.kernels.panels import STORED_DTYPES, Panels
+from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Scratch, Work
 from aioexec.ops.linalg import panel_loops
 
 _LEAST_BYTES = 2**14
@@ -16,6 +20,10 @@ _ROWS_GRAIN, _COLUMNS_GRAIN = 14, 32
 """Rows of the highest tiles, and columns of the widest panels: of these a share consists. Lower tiles divide the rows well."""
 _FLOP_NS = 0.01
 """Nanoseconds of one operation in float32."""
+_WIDEN_NS = 0.06
+"""Nanoseconds to widen a number of a narrow matrix."""
+_MOST_TERMS = 400
+"""The most rows of a panel that are multiplied at once, see `panel_terms`."""
 _NEAR_NS, _FAR, _FAR_NS = 0.015, 2**19, 0.06
 """Nanoseconds to load a byte of the panels, which with few rows takes longer than to compute: from the second-level cache; from
 farther, which is from so many bytes on.
@@ -37,6 +45,8 @@ def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: in
 
     Workers share columns if there are more of them than rows, so that each loads its own part of the panels.
     """
+    if panels.storage:
+        return _multiply_narrow(panels, left, output, m)
     k, n, size = panels.rows, panels.columns, matrix.dtype.itemsize
     nbytes = k * n * size
     loads = nbytes * (_NEAR_NS if nbytes < _FAR else _FAR_NS)
@@ -53,3 +63,35 @@ def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: in
     )
     rows, _ = work.cut()
     return Launches(rows, packed=((1, panels),))
+
+
+def panels_of(matrix: Spec, rows: int, columns: int, transposed: bool) -> Panels:
+    """The layout in which a product takes its right matrix."""
+    return Panels(rows, columns, transposed, matrix.storage if matrix.dtype == np.float32 else "")
+
+
+def _multiply_narrow(panels: Panels, left: Operand, output: Operand, m: int) -> Launches:
+    """The same of panels in a narrow dtype: workers share columns, so that each panel is widened once."""
+    k, n, stored = panels.rows, panels.columns, np.dtype(STORED_DTYPES[panels.storage])
+    is_scaled = panels.storage == "int8"
+    nbytes = k * n * stored.itemsize
+    loads = nbytes * (_NEAR_NS if nbytes < _FAR else _FAR_NS)
+    work = Work(
+        LoopKernel(
+            panel_loops.multiply_narrow_panels,
+            ("float32", stored.name, *("float32",) * (4 + MOST_OTHERS)),
+            8,
+            0,
+        ),
+        (left, Operand("packed", 0), output, Operand("packed", 1) if is_scaled else NOT_READ[0], *NOT_READ),
+        (m, n, k, k, n, int(is_scaled), 0, 0),
+        (0, k * stored.itemsize, 4, 4 if is_scaled else 0, 4, *IN_PLACE[1:]),
+        40 + int(max(2 * m * n * k * _FLOP_NS, loads) + n * k * _WIDEN_NS),
+        unit=1,
+        grain=_COLUMNS_GRAIN,
+        epilogue=Epilogue(6, 2, 4, n, clips=True, others=5),
+        scratch=(Scratch(0, min(k, _MOST_TERMS) * _COLUMNS_GRAIN * 4),),
+    )
+    rows, scratch = work.cut()
+    packed = ((1, panels), (1, replace(panels, scales=True))) if is_scaled else ((1, panels),)
+    return Launches(rows, scratch, packed=packed)

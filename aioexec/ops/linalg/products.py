@@ -29,7 +29,6 @@ from aioexec.graph.kernels.kernel import (
     plain,
 )
 from aioexec.graph.kernels.launches import collapse
-from aioexec.graph.kernels.panels import Panels
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.common.elementwise import conjugate, op_scope
@@ -188,7 +187,7 @@ def bind_product(
         row = fill("0", operands[2], out.size, out.dtype.name)
         return Launches(() if row is None else (row,))
     m, outer, step_x, step_y = batch_of(flip_x, x, y, out)
-    panels = Panels(k, n, flip_y)
+    panels = panel_launches.panels_of(y, k, n, flip_y)
     if not flip_x and prod(outer) == 1 and panel_launches.takes_panels(y, panels):
         return panel_launches.multiply(y, panels, operands[0], operands[2], m)
     if prod(outer[:-2]) > MOST_LAUNCHES:

@@ -18,6 +18,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.graph.kernels.kernel import Alias, Kernel, Launches, ListUse, Operand, Role, Spec
+from aioexec.graph.kernels.panels import Storage
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.planning.instruction import Instruction, with_inner
@@ -61,8 +62,9 @@ class Layout(LayoutState):
         with_lists: bool = True,
         packing: PackedConstants | None = None,
         settled: Mapping[Variable, Array] = NOTHING_SETTLED,
+        storage: Storage = "",
     ) -> None:
-        super().__init__(item, values, inputs, refused, packing, settled)
+        super().__init__(item, values, inputs, refused, packing, settled, storage)
         self._with_lists = with_lists
 
     # The abstract interpretation

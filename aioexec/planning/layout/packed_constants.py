@@ -35,8 +35,7 @@ class PackedConstant:
     def __init__(self, content: Array, panels: Panels) -> None:
         self.content = content
         self.panels = panels
-        count, rows, wide = packing.packed_shape(panels, content.itemsize)
-        self.nbytes = count * rows * wide * content.itemsize
+        self.nbytes = packing.packed_bytes(panels, content.itemsize)
         self._array: Array | None = None
         self._lock = threading.Lock()
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.kernels.kernel import Kernel, ListVerb, Spec
+from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout.buffers import Buffer, Local
 from aioexec.planning.layout.packed_constants import PackedConstant, PackedConstants
@@ -50,6 +51,7 @@ class LayoutState(ABC):
         constants: each known content that a row reads, with its buffer.
         constant_buffers: the buffer of each of `constants`, by `id`.
         packing: makes the packed constants; None: there are none.
+        storage: in what packed matrices of products are kept.
         packed: each constant that a row takes packed, with its buffer.
         settled: variables whose contents are known and stay, so that rows may take copies of them packed.
         settled_contents: the content of each of these in memory, by the id() of the buffer.
@@ -69,6 +71,7 @@ class LayoutState(ABC):
         refused: Container[Kernel],
         packing: PackedConstants | None = None,
         settled: Mapping[Variable, Array] = NOTHING_SETTLED,
+        storage: Storage = "",
     ) -> None:
         self.item = item
         self.refused = refused
@@ -93,6 +96,7 @@ class LayoutState(ABC):
         self.constants: list[tuple[Buffer, Array]] = []
         self.constant_buffers: dict[int, Buffer] = {}
         self.packing = packing
+        self.storage = storage
         self.packed: dict[PackedConstant, Buffer] = {}
         self.settled = settled
         self.settled_contents: dict[int, tuple[Variable, Array]] = {}
@@ -209,14 +213,14 @@ class LayoutState(ABC):
     def spec(self, abstract: AbstractValue) -> Spec | None:
         if isinstance(abstract, Local):
             return (
-                replace(abstract.spec, may_be_packed=True)
+                replace(abstract.spec, may_be_packed=True, storage=self.storage)
                 if self.settled_content(abstract)
                 else abstract.spec
             )
         if isinstance(abstract, np.ndarray):
             if abstract.dtype == object:
                 return None
-            return Spec(abstract.dtype, abstract.shape, abstract, self.packing is not None)
+            return Spec(abstract.dtype, abstract.shape, abstract, self.packing is not None, self.storage)
         return self.versions.spec(abstract) if isinstance(abstract, Variable) else None
 
 

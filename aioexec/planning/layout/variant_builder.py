@@ -10,6 +10,7 @@ import numpy as np
 
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.kernel import Kernel, Role, Spec
+from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.fusion.called_epilogues import call_epilogues
 from aioexec.planning.fusion.elementwise import fuse
 from aioexec.planning.fusion.epilogues import fuse_epilogues
@@ -65,6 +66,7 @@ def lay_out_item(
     lanes: int = 1,
     packing: PackedConstants | None = None,
     settled: Mapping[Variable, Array] = NOTHING_SETTLED,
+    storage: Storage = "",
 ) -> Variant:
     """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
 
@@ -74,18 +76,19 @@ def lay_out_item(
         lanes: the number of workers; expensive rows are split into tasks for them.
         packing: packs constants; None: kernels take all constants as they are.
         settled: contents of variables that the item only reads; the variant holds while they stay (see `Variant.assumed`).
+        storage: in what packed matrices of products are kept.
 
     Raises:
         GraphValueError: the shapes do not fit an op.
         UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
             variables, which reference kernels pass on without a copy.
     """
+    options: dict[str, Any] = {"packing": packing, "settled": settled, "storage": storage}
     try:
-        return _lay_out(Layout(item, values, inputs, refused, packing=packing, settled=settled), lanes)
+        return _lay_out(Layout(item, values, inputs, refused, **options), lanes)
     except ListsRefusedError as refusal:
         logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-        again = Layout(item, values, inputs, refused, with_lists=False, packing=packing, settled=settled)
-        return _lay_out(again, lanes)
+        return _lay_out(Layout(item, values, inputs, refused, with_lists=False, **options), lanes)
 
 
 def _lay_out(layout: Layout, lanes: int) -> Variant:
