@@ -9,8 +9,8 @@ is transposed in registers during the copy. It is not copied for few rows, nor w
 unless it is transposed or scaled; tiles then prefetch its rows and, where these are a page or longer and most of the matrix is
 not cached, those of the next panel (32 x 3136 x 1024, of 12 MiB: 1.4 times as fast).
 
-Left matrix: with high tiles a block of it is copied if its rows would evict each other from the first-level cache, or if it is
-transposed.
+Left matrix: a block of it is copied if it is transposed, unless tiles are low and the right matrix has few panels; and with
+high tiles also if its rows would evict each other from the first-level cache.
 
 Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of aioexec.
 
@@ -41,6 +41,8 @@ LARGE = 2**18
 """Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
 WIDE_ROWS = 1024
 """Bytes of a row of the right matrix from which on it pays to turn the left one, where tiles are high."""
+TURNED_PANELS = 4
+"""Panels of the right matrix from which on it pays to turn the left one, where tiles are low."""
 PAGE = 4096
 """Rows so many bytes apart, or a multiple, push each other out of the first-level cache before a second tile reads them."""
 SAME_SETS = 1024
@@ -144,7 +146,8 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
         block_rows, block_pitch = offset(strip, block_at * lanes // vector_bytes), deepest + lanes
-        is_copied = can_copy and (a_inner != 1 or a_row % (SAME_SETS * lanes // vector_bytes) == 0)
+        is_turned = a_inner != 1 and (can_copy or n >= TURNED_PANELS * wide)
+        is_copied = is_turned or (can_copy and a_row % (SAME_SETS * lanes // vector_bytes) == 0)
         columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts

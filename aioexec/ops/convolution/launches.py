@@ -20,6 +20,7 @@ _OFTEN = 128  # windows from which packing the filters pays off
 _MOST_COPIED = 2**24  # bytes of windows up to which they are copied
 _ROWS = 64  # the least for which a worker reads all filters
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
+_LEAST_SIDE = 84  # rows or columns of a gradient of filters that are worth a copy of the other operand
 _REAL = ("float32", "float64")
 
 
@@ -257,7 +258,7 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
         axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
         back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
         rows, scratch = _forward(back, _INPUTS[2], _packed(back), scratch=1).cut()
-        return Launches((_pack_turned(case), *rows), (back.packed_bytes, *scratch))
+        return Launches((*_pack_turned(case), *rows), (back.packed_bytes, *scratch))
     turned = Operand("scratch", 0)
     if case.covers_once:
         panels = Panels(case.n, case.k, transposed=True)
@@ -277,11 +278,12 @@ def _reversed_axis(axis: Axis) -> Axis:
     return Axis(axis.count, axis.window, 1, axis.dilation, before, axis.size)
 
 
-def _pack_turned(case: Convolution) -> Launch:
-    taps = case.vertical.window * case.horizontal.window
-    operands = (_INPUTS[1], Operand("scratch", 0))
-    words = (taps, case.c, case.n, case.panel)
-    return Launch(case.loop(loops.pack_turned, 2, 4), operands, words, cost=20 + case.k * case.n)
+def _pack_turned(case: Convolution) -> tuple[Launch, ...]:
+    taps, size = case.vertical.window * case.horizontal.window, case.itemsize
+    operands, strides = (_INPUTS[1], Operand("scratch", 0)), (case.n * size, taps * case.n * size)
+    words = (case.c, taps, case.c, case.n, case.panel)
+    kernel = case.loop(loops.pack_turned, 2, 5)
+    return Work(kernel, operands, words, strides, 20 + case.k * case.n, grain=case.panel).cut()[0]
 
 
 def _turn(case: Convolution, target: Operand) -> Launch:
@@ -334,15 +336,26 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
         return None
     if case.batch == 0:
         return zeros(dfilters)
-    operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
     if case.is_pointwise:
-        words: tuple[int, ...] = (case.n, case.batch * case.places, case.k, case.n)
-        return _finish(
-            Work(case.loop(loops.multiply_filter, 3, 4), operands, words, strides, case.cost, grain=PANEL)
-        )
+        return _finish(_multiply_filter(case, _INPUTS[0]))
+    is_wide = case.c >= _FEW_CHANNELS and case.n >= _LEAST_SIDE
+    if is_wide and case.batch * case.places * case.k * case.itemsize <= _MOST_COPIED:
+        source, before, scratch = _gather(case)
+        return Launches((*before, *_multiply_filter(case, source).cut()[0]), scratch)
+    operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
     block = case.block()
     words = (case.batch, case.n, block, int(case.pads), case.padded_width, *case.sizes())
     work = Work(
         case.loop(loops.backward_filter, 4, 19), operands, words, strides, case.cost, unit=1, grain=PANEL
     )
     return _finish(_padding(case, work, Scratch(0, case.padded_bytes(block))))
+
+
+def _multiply_filter(case: Convolution, windows: Operand) -> Work:
+    """Return the product of the windows, which are rows of a matrix, and dy; workers share the longer side of the filters."""
+    operands, size = (windows, _INPUTS[2], _OUTPUT), case.itemsize
+    words = (case.batch * case.places, case.k, case.n, case.k, case.n)
+    by_rows = case.k >= case.n
+    strides = (size, 0, case.n * size) if by_rows else (0, size, size)
+    kernel = case.loop(loops.multiply_filter, 3, 5)
+    return Work(kernel, operands, words, strides, case.cost, unit=1 if by_rows else 2, grain=_LEAST_SIDE)

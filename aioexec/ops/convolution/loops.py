@@ -10,7 +10,7 @@ each panel is contiguous and aligned. Constant filters are packed once: then `pa
 
 The gradient in the input is a convolution of dy with the reversed filters; for strides above 1 it is a product whose rows are
 added to the image window by window, or are lines of the image where windows do not overlap. The gradient in the filters is the
-transposed product.
+transposed product; few windows are copied first, which is then one product that `gemm` computes.
 
 An epilogue is applied to each part of the result while it is in the cache: `ends` selects it, `o0` to `o5` are operands of the
 elementwise kernel that it may call; see `epilogue_loops`. The launches of these loops are in `convolution.launches`.
@@ -18,7 +18,14 @@ elementwise kernel that it may call; see `epilogue_loops`. The launches of these
 
 from __future__ import annotations
 
-from aioexec.graph.kernels.loop_language import Pointer, far_product, offset, panel_columns, tiled_product
+from aioexec.graph.kernels.loop_language import (
+    Pointer,
+    far_product,
+    gemm,
+    offset,
+    panel_columns,
+    tiled_product,
+)
 from aioexec.ops.common.epilogue_loops import call, finish
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
@@ -80,17 +87,28 @@ def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
     return 0
 
 
-def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, panel: int) -> int:
-    """As `pack`, for reversed filters (the last tap first) from n channels to c."""
-    for part in range((c + panel - 1) // panel):
+def pack_turned(filters: Pointer, packed: Pointer, count: int, taps: int, c: int, n: int, panel: int) -> int:
+    """As `pack`, for the first `count` of c reversed filters (the last tap first) of n channels.
+
+    Blocks are so small that the lines of a panel stay in the first-level cache until they are full.
+    """
+    for part in range((count + panel - 1) // panel):
         left = part * panel
+        some = min(panel, count - left)
         for tap in range(taps):
             source = offset(filters, ((taps - 1 - tap) * c + left) * n)
-            for j in range(n):
-                target = offset(packed, ((part * taps + tap) * n + j) * panel)
-                for i in range(min(panel, c - left)):
-                    target[i] = source[i * n + j]
+            target = offset(packed, (part * taps + tap) * n * panel)
+            for block in range((n + TURNED - 1) // TURNED):
+                begin = block * TURNED
+                end = min(begin + TURNED, n)
+                for i in range(some):
+                    for j in range(begin, end):
+                        target[j * panel + i] = source[i * n + j]
     return 0
+
+
+TURNED = 64
+"""Lines of a panel that are filled at a time."""
 
 
 def forward(
@@ -203,18 +221,12 @@ def multiply(
     return 0
 
 
-def multiply_filter(x: Pointer, dy: Pointer, dfilters: Pointer, count: int, rows: int, k: int, n: int) -> int:
-    """Compute the gradient of the first `count` of n filters for windows of one element."""
-    for part in range((rows + ROWS - 1) // ROWS):
-        begin = part * ROWS
-        some = min(ROWS, rows - begin)
-        left, above = offset(x, begin * k), offset(dy, begin * n)
-        tiled_product(k, count, 1, some, left, 1, 0, k, above, n, begin > 0, dfilters, n)
+def multiply_filter(
+    x: Pointer, dy: Pointer, dfilters: Pointer, rows: int, height: int, width: int, k: int, n: int
+) -> int:
+    """Compute `height` x `width` elements of the gradient of the filters, k x n, for windows that are rows of a matrix."""
+    gemm(True, False, height, width, rows, 1.0, x, k, dy, n, 0.0, dfilters, n)
     return 0
-
-
-ROWS = 1024
-"""Rows of dy that are processed at a time: a panel of them stays in the cache."""
 
 
 def enlarge(
