@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
@@ -14,7 +15,7 @@ from aioexec.devices.jit.walker import walker
 from aioexec.devices.threads.pools import acquire_pool
 from aioexec.devices.threads.sequence import Sequence
 from aioexec.devices.threads.workers import Workers
-from aioexec.errors import UnimplementedError
+from aioexec.errors import ResourceExhaustedError, UnimplementedError
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
 from aioexec.execution.programs.arena_limit import limit_of
@@ -26,6 +27,7 @@ from aioexec.graph.kernels.kernel import Kernel, Spec
 from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.layout.variant import Variant
 from aioexec.planning.plan import Item, Partition
+from aioexec.resources.memory import release_free_memory
 from aioexec.resources.variable import Variable
 
 _PLANNERS = (
@@ -70,7 +72,7 @@ class Engine:
         self.workers = workers
         self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
         self.arena_limit = limit_of(asyncio.get_running_loop(), workers)
-        self.trimmer = Trimmer()
+        self.trimmer = Trimmer(self._release_free_memory)
         self.planner = Sequence(acquire_pool("aioexec-planner", _PLANNERS))
         self.builder = Sequence(acquire_pool("aioexec-builder", _BUILDERS))
         self.cancellation_manager = CancellationManager()
@@ -128,6 +130,10 @@ class Engine:
         if arenas is None:
             return TrimmedProgram(*means, self.trimmer, self.arena_limit)
         return BoundedProgram(*means, self.trimmer, arenas)
+
+    def _release_free_memory(self) -> None:
+        with contextlib.suppress(ResourceExhaustedError):  # no thread: it is kept
+            self.builder.submit(release_free_memory)
 
     def stop_building(self) -> None:
         """Stop waiting for compilers: items without a program use the reference tier from now on."""

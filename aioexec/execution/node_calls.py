@@ -7,7 +7,8 @@ nodes that only compute with shapes: their outputs are `given`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,29 +29,70 @@ Check = Callable[[Values], bool]
 NodeCall = tuple[Call | None, Check | None, int]
 """The call of a node (None: a structure), its check (None: it is never heavy), and its position in the item."""
 
+LARGE_VALUE = 1 << 20
+"""Bytes from which on a value is dropped after its last use in a step."""
 _MOST_GIVEN = 4096  # bytes of the outputs of a node that are kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallList:
-    """What one run of an item calls, in order; `given` are values that need no call."""
+    """What one run of an item calls, in order; `given` are values that need no call.
+
+    `keeping`: by position, the calls in `calls` that drop values, without that; and the values.
+    """
 
     calls: tuple[NodeCall, ...]
     given: tuple[tuple[int, Any], ...] = ()
+    keeping: Mapping[int, tuple[Call, tuple[int, ...]]] = field(default_factory=dict)
 
 
 def bind_item(item: Item, known: Sequence[Any]) -> CallList:
     """The calls of an item for inputs of any shapes; `known` are the plan's values (constants and variables are set)."""
-    return CallList(
-        tuple(
-            (
-                None if instruction.structure is not None else bind_call(instruction),
-                bind_check(instruction, known),
-                position,
-            )
-            for position, instruction in enumerate(item.instructions)
+    calls: list[NodeCall] = []
+    keeping: dict[int, tuple[Call, tuple[int, ...]]] = {}
+    dying = _last_uses(item)
+    for position, instruction in enumerate(item.instructions):
+        call = None if instruction.structure is not None else bind_call(instruction)
+        dead = dying.get(position, ())
+        if call is not None and dead:
+            keeping[position] = call, dead
+            call = _dropping(call, dead)
+        calls.append((call, bind_check(instruction, known), position))
+    return CallList(tuple(calls), (), keeping)
+
+
+def _last_uses(item: Item) -> dict[int, tuple[int, ...]]:
+    """By position of a node, the values of the item that no other node, and nothing outside, uses after it.
+
+    Without those that are known to be small.
+    """
+    kept, found = set(item.outputs), dict[int, tuple[int, ...]]()
+    sizes = {
+        value: static_bytes(tensor)
+        for instruction in item.instructions
+        for value, tensor in zip(instruction.outputs, instruction.node.op.outputs, strict=True)
+    }
+    for position in reversed(range(len(item.instructions))):
+        used = dict.fromkeys((*item.instructions[position].inputs, *item.instructions[position].outputs))
+        dead = [value for value in used if value in sizes and value not in kept]
+        kept.update(dead)
+        found[position] = tuple(
+            value for value in dead if (size := sizes[value]) is None or size >= LARGE_VALUE
         )
-    )
+    return found
+
+
+def _dropping(call: Call, dead: Sequence[int]) -> Call:
+    """A call after which the large ones of these values are dropped, so that a step does not hold all values at once."""
+
+    def wrapped(values: Values) -> None:
+        call(values)
+        for value in dead:
+            held = values[value]
+            if isinstance(held, np.ndarray) and held.nbytes >= LARGE_VALUE:
+                values[value] = None
+
+    return wrapped
 
 
 def specialise(
@@ -72,7 +114,9 @@ def specialise(
             given += outputs
         else:
             is_light = position in shapes.sized and position not in heavy
-            calls.append((call, None if is_light else check, position))
+            keeping, dead = general.keeping.get(position, (call, ()))
+            drops = any(values[value] is None for value in dead)
+            calls.append((call if drops else keeping, None if is_light else check, position))
     return CallList(tuple(calls), tuple(given))
 
 

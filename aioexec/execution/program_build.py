@@ -165,6 +165,7 @@ class ProgramBuild:
 
     def _on_linked(self, program: Program) -> None:
         self._keep(program)
+        self._engine.trimmer.on_built(program.variant.arena_bytes)
         self.stop()
 
     def _missing(self) -> frozenset[Kernel]:

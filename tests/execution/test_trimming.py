@@ -11,7 +11,7 @@ import pytest
 
 from aioexec.errors import ResourceExhaustedError
 from aioexec.execution.programs.program import Program
-from aioexec.execution.programs.trimming import IDLE_SECONDS
+from aioexec.execution.programs.trimming import IDLE_SECONDS, LARGE_ARENA, RELEASE_SECONDS, Trimmer
 from aioexec.formats.protos import ConfigProto
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.sessions.session import Session
@@ -138,3 +138,27 @@ async def test_a_step_without_memory_names_the_node_that_takes_most(tier: Tier):
             match=r"arena of \d+ bytes .*largest value, of 4194304 bytes.*'(wide|MatMul)'",
         ):
             await session.run(y, {x: ROWS})
+
+
+async def test_memory_that_reference_kernels_took_is_returned_after_the_last_build(
+    virtual_clock: VirtualClock,
+):
+    released: list[float] = []
+    trimmer = Trimmer(lambda: released.append(virtual_clock.time()))
+    first, last = RELEASE_SECONDS
+
+    trimmer.on_built(LARGE_ARENA - 1)
+    await asyncio.sleep(first + 1)
+    assert not released
+
+    trimmer.on_built(LARGE_ARENA)
+    await asyncio.sleep(first / 2)
+    trimmer.on_built(LARGE_ARENA)  # the timers begin anew
+    began = virtual_clock.time()
+    await asyncio.sleep(last + 1)
+    assert released == [began + first, began + last]
+
+    trimmer.on_built(LARGE_ARENA)
+    trimmer.stop()
+    await asyncio.sleep(last + 1)
+    assert len(released) == 2

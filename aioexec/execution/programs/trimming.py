@@ -20,15 +20,23 @@ from aioexec.graph.kernels.kernel import Kernel
 from aioexec.planning.layout.variant import Variant
 
 IDLE_SECONDS = 10.0
+RELEASE_SECONDS = (2.0, 20.0)
+"""After which, when a large program is there, the memory is returned that its steps took before: some may still run first."""
+LARGE_ARENA = 16 << 20
+"""Bytes of the arena of a large program."""
 
 
 class Trimmer:
     """The programs of a session that keep idle arenas.
 
-    Changing: `_watched`, these programs, each with its `last_used` at the previous check; `_timer`, None while there are none.
+    Constant: `_release`, which returns free memory of the process to the system, from another thread. Changing: `_watched`,
+    these programs, each with its `last_used` at the previous check; `_timer`, None while there are none; `_releases`, the
+    timers of `_release`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, release: Callable[[], object]) -> None:
+        self._release = release
+        self._releases: list[asyncio.TimerHandle] = []
         self._watched: weakref.WeakKeyDictionary[TrimmedProgram, int] = weakref.WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -38,6 +46,18 @@ class Trimmer:
         self._watched[program] = program.last_used
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._look)
+
+    def on_built(self, arena_bytes: int) -> None:
+        """Take into account that a program is there, so that reference kernels need memory no more."""
+        if arena_bytes < LARGE_ARENA:
+            return
+        self._cancel_releases()
+        loop = asyncio.get_running_loop()
+        self._releases = [loop.call_later(seconds, self._release) for seconds in RELEASE_SECONDS]
+
+    def _cancel_releases(self) -> None:
+        for timer in self._releases:
+            timer.cancel()
 
     def _look(self) -> None:
         self._timer = None
@@ -52,8 +72,9 @@ class Trimmer:
             self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._look)
 
     def stop(self) -> None:
-        """Stop the timer, as the session closes."""
+        """Stop the timers, as the session closes."""
         self._watched.clear()
+        self._cancel_releases()
         if self._timer is not None:
             self._timer.cancel()
 
