@@ -24,6 +24,7 @@ from aioexec.graph.kernels.loop_language import (
     gemm,
     offset,
     panel_columns,
+    panel_terms,
     tiled_product,
 )
 from aioexec.ops.common.epilogue_loops import call, finish
@@ -64,13 +65,31 @@ def pad_lines(
             clear(offset(line, (begin + count) * c), (wp - begin - count) * c)
 
 
+LOW_TILES = 256
+"""Terms of a panel that fit the first-level cache, from which on tiles are low: their vectors are narrow, and so are panels."""
+MANY_WINDOWS = 12
+"""Windows of a line from which on a panel is multiplied in parts."""
+
+
 def windows(
     m: int, n: int, a: Pointer, a_row: int, filters: Pointer, ldb: int, y: Pointer, ldc: int, c: int,
     kh: int, kw: int, dh: int, dw: int, pitch: int,
 ) -> None:  # fmt: skip
-    """Apply n filters to m windows that are a_row elements apart."""
-    if dw == 1:
-        far_product(m, n, kh, kw * c, a, a_row, dh * pitch, 1, filters, ldb, False, y, ldc)
+    """Apply n filters to m windows that are a_row elements apart.
+
+    A panel of all taps may be larger than the first-level cache, where low tiles need it, since they use each row of it for few
+    windows only: then the parts of a panel that fit are multiplied one after the other, each for all windows.
+    """
+    most, size = panel_terms(y), kw * c
+    if dw == 1 and (most < LOW_TILES or kh * size <= most or m < MANY_WINDOWS):
+        far_product(m, n, kh, size, a, a_row, dh * pitch, 1, filters, ldb, False, y, ldc)
+    elif dw == 1:
+        parts = (size + most - 1) // most
+        deep = (size + parts - 1) // parts
+        for number in range(kh * parts):
+            i, p = number // parts, number % parts * deep
+            line, below = offset(a, i * dh * pitch + p), offset(filters, (i * size + p) * ldb)
+            tiled_product(m, n, 1, min(deep, size - p), line, a_row, 0, 1, below, ldb, number > 0, y, ldc)
     else:
         for i in range(kh):
             line, below = offset(a, i * dh * pitch), offset(filters, i * kw * c * ldb)
