@@ -222,8 +222,7 @@ def plain(compute: Compute) -> Reference:
 class Spec:
     """A value when a program is laid out: its dtype and shape, and its content if that is known.
 
-    `may_be_packed`: launches may take it in another layout (see `Launches.packed`), and then in this `storage`;
-    tiles of its products have vectors of `vector_bytes`, 0 where that is not known.
+    `may_be_packed`: launches may take it in another layout (see `Launches.packed`), and then in this `storage`.
     """
 
     dtype: np.dtype[Any]
@@ -231,7 +230,6 @@ class Spec:
     value: np.ndarray[Any, Any] | None = None
     may_be_packed: bool = False
     storage: Storage = ""
-    vector_bytes: int = 0
 
     @property
     def size(self) -> int:

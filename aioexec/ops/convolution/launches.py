@@ -18,10 +18,6 @@ from aioexec.ops.linalg import panel_launches
 
 _OFTEN = 128  # windows from which packing the filters pays off
 _MOST_COPIED = 2**24  # bytes of windows up to which they are copied
-_LONGEST_LINE, _LEAST_FILTERS, _NARROW = 64, 64, 32
-"""Windows of a line, filters and bytes of a vector up to, from and for which windows are copied although lines fill tiles. With
-vectors of 256 bits a panel of all taps does not stay in the first-level cache: 28 x 28 x 128, 3 x 3 taps: 2.9 ms, copied 1.4.
-"""
 _ROWS = 64  # the least for which a worker reads all filters
 _FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _LEAST_SIDE = 84  # rows or columns of a gradient of filters that are worth a copy of the other operand
@@ -134,14 +130,11 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
     """Return a convolution with constant filters, which are packed before the first run.
 
-    Windows that are already rows of a matrix, or few to a line, are multiplied all at once; the latter are copied first,
-    with narrow vectors those of longer lines too: a part of a panel then stays in the first-level cache.
+    Windows that are already rows of a matrix, or few to a line, are multiplied all at once; the latter are copied first.
     """
     is_single = case.vertical.window == case.horizontal.window == 1
     is_large = case.batch * case.places * case.k * case.itemsize > _MOST_COPIED
-    is_better = filters.vector_bytes == _NARROW and case.n >= _LEAST_FILTERS
-    longest = _LONGEST_LINE if is_better else SHORT_LINE
-    if not case.is_pointwise and (is_large or (case.horizontal.count > longest and not is_single)):
+    if not case.is_pointwise and (is_large or (case.horizontal.count > SHORT_LINE and not is_single)):
         rows, scratch = _forward(case, _INPUTS[0], _in_panels(case)).cut()
         return Launches(rows, scratch, packed=((1, panels),))
     windows, before, scratch = (_INPUTS[0], (), ()) if case.is_pointwise else _gather(case)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.jit.panels import vector_bytes
 from aioexec.graph.kernels.kernel import Kernel, ListVerb, Spec
 from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.instruction import Instruction, with_inner
@@ -214,21 +213,14 @@ class LayoutState(ABC):
     def spec(self, abstract: AbstractValue) -> Spec | None:
         if isinstance(abstract, Local):
             return (
-                replace(abstract.spec, may_be_packed=True, storage=self.storage, vector_bytes=vector_bytes())
+                replace(abstract.spec, may_be_packed=True, storage=self.storage)
                 if self.settled_content(abstract)
                 else abstract.spec
             )
         if isinstance(abstract, np.ndarray):
             if abstract.dtype == object:
                 return None
-            return Spec(
-                abstract.dtype,
-                abstract.shape,
-                abstract,
-                self.packing is not None,
-                self.storage,
-                vector_bytes(),
-            )
+            return Spec(abstract.dtype, abstract.shape, abstract, self.packing is not None, self.storage)
         return self.versions.spec(abstract) if isinstance(abstract, Variable) else None
 
 

@@ -19,16 +19,13 @@ def run_in_python(
     shape: tuple[int, ...],
     lanes: int = 1,
     may_be_packed: bool = False,
-    vector_bytes: int = 0,
 ) -> Any:
     """Run launches on arrays of float64, the shares of `lanes` workers one after the other.
 
     An elementwise launch is a copy, or fills memory with zeros. Inputs may be packed if they are constants.
     """
     output = np.full(shape, np.nan)
-    specs = [
-        Spec(value.dtype, value.shape, None, may_be_packed, vector_bytes=vector_bytes) for value in inputs
-    ]
+    specs = [Spec(value.dtype, value.shape, None, may_be_packed) for value in inputs]
     launches = bind(attrs, specs, [Spec(output.dtype, shape)])
     memory = {"input": [value.reshape(-1) for value in inputs], "output": [output.reshape(-1)]}
     memory["packed"] = [in_panels(matrix(inputs[k], panels)) for k, panels in launches.packed]
