@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
@@ -44,13 +45,16 @@ class HeldLibrary:
         self.requests: list[tuple[set[Kernel], Demand, Future[None]]] = []
         self._ready: list[Callable[[Kernel], bool]] = []
         self._broken: list[Callable[[Kernel], bool]] = []
+        self._settling = threading.RLock()
 
     def request(self, kernels: Iterable[Kernel], demand: Demand) -> Future[None]:
         wanted = set(kernels)
         library().request(wanted).result()
-        self.requests.append((wanted, demand, Future()))
-        self._settle()
-        return self.requests[-1][2]
+        future: Future[None] = Future()
+        with self._settling:
+            self.requests.append((wanted, demand, future))
+            self._settle()
+        return future
 
     def address(self, kernel: Kernel) -> int:
         return library().address(kernel) if any(each(kernel) for each in self._ready) else 0
@@ -60,15 +64,18 @@ class HeldLibrary:
 
     @property
     def missing(self) -> set[Kernel]:
-        return {kernel for kernels, _, _ in self.requests for kernel in kernels}
+        with self._settling:
+            return {kernel for kernels, _, _ in self.requests for kernel in kernels}
 
     def make_available(self, which: Callable[[Kernel], bool] = lambda kernel: True) -> None:
-        self._ready.append(which)
-        self._settle()
+        with self._settling:
+            self._ready.append(which)
+            self._settle()
 
     def make_fail(self, which: Callable[[Kernel], bool]) -> None:
-        self._broken.append(which)
-        self._settle()
+        with self._settling:
+            self._broken.append(which)
+            self._settle()
 
     def _settle(self) -> None:
         for kernels, demand, future in self.requests:

@@ -58,7 +58,7 @@ def pack(matrix: Array, panels: Panels) -> Array:
     plain = np.empty(shape, matrix.dtype)
     _fill(plain, matrix, panels)
     largest = np.abs(plain).max(axis=1)
-    scales = np.where(largest > 0, largest / np.float32(127), np.float32(1))
+    scales = np.where(largest == 0, np.float32(1), largest / np.float32(127))
     narrow = scales if panels.scales else _narrowed(plain, panels.storage, scales)
     memory[:] = narrow.reshape(-1).view(np.uint8)
     return memory
@@ -68,8 +68,12 @@ def _narrowed(plain: Array, storage: Storage, scales: Array) -> Array:
     """The elements as they are stored."""
     if storage == "int8":
         with np.errstate(all="ignore"):
-            ratios = np.rint(plain / scales[:, None, :])
-        return np.where(np.isfinite(ratios), ratios, 0).astype(np.int8)  # the scale makes the product NaN
+            ratios = np.rint(plain / scales[:, None, :]).clip(
+                -127, 127
+            )  # a subnormal scale is itself rounded
+        return np.where(np.isnan(ratios), 0, ratios).astype(
+            np.int8
+        )  # inf or NaN in the scale makes the product NaN
     if storage == "float16":
         largest = np.finfo(np.float16).max
         return np.clip(plain, -largest, largest).astype(np.float16)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit.panels import vector_bytes
+from aioexec.devices.jit.panels import pack, vector_bytes
 from aioexec.dtypes import bfloat16
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernels.epilogue import ADDS_BIAS, RECTIFIES
+from aioexec.graph.kernels.panels import Panels
 from aioexec.ops.linalg import panel_loops
 from tests.tiers import executors
 
@@ -67,14 +68,32 @@ async def test_products_are_those_with_rounded_weights(m, k, n, transposed, stor
 
 
 @needs_panels
-async def test_a_column_with_an_infinite_weight():
+@pytest.mark.parametrize(
+    ("storage", "weight", "expected"),
+    [
+        ("bfloat16", np.inf, np.inf),
+        ("float16", np.nan, np.nan),
+        ("int8", np.inf, np.nan),
+        ("int8", np.nan, np.nan),
+    ],
+)
+async def test_a_weight_that_is_not_finite_changes_its_column_alone(storage, weight, expected):
     weights = np.ones((300, 40), np.float32)
-    weights[7, 5] = np.inf
-    x = np.ones((1, 300), np.float32)
-    for storage, expected in (("bfloat16", np.inf), ("int8", np.nan)):
-        found = await product(x, weights, storage, runs=2)
-        np.testing.assert_array_equal(found[0, 5], expected)
-        np.testing.assert_allclose(found[0, :5], 300.25)
+    weights[7, 5] = weight
+    found = await product(np.ones((1, 300), np.float32), weights, storage, runs=2)
+    np.testing.assert_array_equal(found[0, 5], expected)
+    np.testing.assert_allclose(np.delete(found[0], 5), 300.25)
+
+
+@needs_panels
+def test_int8_weights_whose_scale_is_subnormal_keep_their_sign():
+    unit = np.finfo(np.float32).smallest_subnormal
+    matrix = (
+        np.array([[190, 30], [-190, -30]], np.float32) * unit
+    )  # a 127th is 1.496 units, and less than half a one
+    packed = pack(matrix, Panels(rows=2, columns=2, storage="int8"))
+    wide = len(packed) // 2
+    assert packed.view(np.int8).reshape(2, wide)[:, :2].tolist() == [[127, 127], [-127, -127]]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
