@@ -110,7 +110,8 @@ def specialise(
         outputs = [(value, values[value]) for value in instruction.outputs]
         if instruction.node.row.role is Role.NO_OP:
             continue
-        if position in shapes.fixed and sum(held.nbytes for _, held in outputs) <= _MOST_GIVEN:
+        is_there = all(held is not None for _, held in outputs)  # large values are dropped
+        if is_there and position in shapes.fixed and sum(held.nbytes for _, held in outputs) <= _MOST_GIVEN:
             given += outputs
         else:
             is_light = position in shapes.sized and position not in heavy

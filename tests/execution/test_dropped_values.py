@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.execution.node_calls import LARGE_VALUE
-from tests.tiers import Ops, feed, graph, op, session_on
+from tests.tiers import Ops, constant, feed, graph, op, session_on
 
 
 async def test_large_values_are_dropped_after_their_last_use(ops: Ops):
@@ -41,3 +41,14 @@ async def test_large_values_are_dropped_after_their_last_use(ops: Ops):
             assert await session.run(total, {x: given}) == 10 * given.size
             if given is large:
                 assert max(most) <= 2  # the first value, which is used at the end, and the present one
+
+
+async def test_a_large_value_that_follows_from_shapes_is_dropped_and_made_again():
+    with graph() as g:
+        x = feed([None])
+        zeros = op("ZerosLike", x)  # its shape alone decides it
+        total = op("Sum", op("Add", zeros, x), constant([0], "int32"))
+    ones = np.ones(LARGE_VALUE // 4, np.float32)
+    async with session_on(g, "off") as session:
+        for _ in range(4):
+            assert await session.run(total, {x: ones}) == ones.size
