@@ -1,0 +1,212 @@
+"""Kernels for the device type "GPU", made from the native forms of the rows of the op registry.
+
+The kernel of a node binds the native form to the shapes it meets, once for each, and gives the device one launch for each row.
+What is written is new memory: a kernel that updates a variable writes another buffer, into which the present content is copied
+first unless all of it is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.devices.cuda.binding import bind, copy_row
+from aioexec.devices.cuda.launch import Address, Launch
+from aioexec.devices.cuda.rows import DeviceRow, device_row
+from aioexec.devices.row_kernels import ASSIGNS, known_shape, output_shapes
+from aioexec.errors import UnimplementedError
+from aioexec.graph.kernels.device_kernel import Launcher
+from aioexec.graph.kernels.kernel import Alias, KernelContext, Launches, Operand, Spec
+from aioexec.graph.registry import Row
+from aioexec.resources.buffer import Buffer
+from aioexec.resources.device_variable import DeviceVariable
+from aioexec.resources.variable import Variable
+
+MOST_SHAPES = 64
+"""Combinations of shapes whose rows a kernel keeps."""
+LONGEST_KEY = 64
+"""Elements of an operand in main memory that is compared by content; longer ones have the rows laid out each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A node with concrete shapes.
+
+    Attributes:
+        outputs: dtype and shape of each output that is not a reference.
+        states: inputs that are variables with a new content, and its shape and dtype.
+        copied: those of them into which the present content is copied first.
+    """
+
+    outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+    rows: tuple[DeviceRow, ...]
+    scratch: tuple[int, ...] = ()
+    states: dict[int, Spec] = field(default_factory=dict)
+    copied: frozenset[int] = frozenset()
+
+
+class GpuKernel:
+    """The kernel of one node; the event loop calls it.
+
+    Changing: `_bound`, what was laid out so far, by shapes and the content of operands in main memory.
+    """
+
+    def __init__(self, row: Row, context: KernelContext) -> None:
+        self._row = row
+        self._attrs = context.attrs
+        self._dtypes = list(context.output_dtypes)
+        self._takes_reference = [dtype.is_ref for dtype in context.input_dtypes]
+        self._bound: dict[Any, Bound] = {}
+
+    def __call__(self, launcher: Launcher, *inputs: Any) -> Any:
+        bound = self._find(inputs)
+        made = [launcher.allocate(*each) for each in bound.outputs]
+        states = {k: launcher.allocate(spec.dtype, spec.shape) for k, spec in bound.states.items()}
+        scratch = [launcher.allocate(np.dtype(np.uint8), (nbytes,)) for nbytes in bound.scratch]
+        memory: dict[tuple[str, int], Any] = {
+            **{("input", k): content_of(each) for k, each in enumerate(inputs)},
+            **{("output", k): each for k, each in enumerate(made)},
+            **{("scratch", k): each for k, each in enumerate(scratch)},
+            **{("state", k): each for k, each in states.items()},
+        }
+        for k in bound.copied:
+            source = Operand("input", k)
+            if states[k].nbytes:
+                give(launcher, device_row(copy_row(source, Operand("state", k), states[k].nbytes)), memory)
+            memory["input", k] = states[k]
+        for row in bound.rows:
+            give(launcher, row, memory)
+        for k, buffer in states.items():
+            inputs[k].replace(buffer, self._attrs.get("validate_shape", True))
+        return self._results(inputs, made)
+
+    def _results(self, inputs: Sequence[Any], made: Sequence[Buffer]) -> Any:
+        buffers = iter(made)
+        outputs = [inputs[0] if dtype.is_ref else next(buffers) for dtype in self._dtypes]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
+
+    def _find(self, inputs: Sequence[Any]) -> Bound:
+        key = key_of(inputs)
+        found = None if key is None else self._bound.get(key)
+        if found is None:
+            found = self.lay_out(inputs)
+            if key is not None:
+                if len(self._bound) >= MOST_SHAPES:
+                    self._bound.clear()
+                self._bound[key] = found
+        return found
+
+    def lay_out(self, inputs: Sequence[Any]) -> Bound:
+        """Bind the node to the shapes of inputs.
+
+        Raises:
+            UnimplementedError: there is no GPU kernel for them.
+        """
+        row = self._row
+        shapes = output_shapes(row, self._attrs, inputs, self._takes_reference)
+        outputs = [
+            Spec(dtype.numpy, known_shape(row, shape))
+            for dtype, shape in zip(self._dtypes, shapes, strict=True)
+            if not dtype.is_ref
+        ]
+        specs = [self._spec(k, inputs) for k in range(len(inputs))]
+        all_outputs = [
+            Spec(dtype.base_dtype.numpy, shape or ())
+            for dtype, shape in zip(self._dtypes, shapes, strict=True)
+        ]
+        found = bind(row, self._attrs, specs, all_outputs)
+        made = tuple((spec.dtype, spec.shape) for spec in outputs)
+        if found is None or reads_main_memory(found, inputs):
+            given = ", ".join(f"{spec.dtype}{list(spec.shape)}" for spec in specs)
+            raise UnimplementedError(
+                f"{row.name} has no kernel for GPUs for {given}; place it on the CPU with device('/cpu:0')"
+            )
+        if isinstance(found, Alias):
+            pairs = zip(found.inputs, found.offsets, outputs, strict=True)
+            copies = [
+                copy_row(Operand("input", k, offset), Operand("output", j), spec.nbytes)
+                for j, (k, offset, spec) in enumerate(pairs)
+                if spec.nbytes
+            ]
+            return Bound(made, tuple(map(device_row, copies)))
+        rows = tuple(map(device_row, found.rows))
+        states = {k: Spec(specs[k].dtype, specs[k].shape) for k in row.writes}
+        copied = frozenset(k for k, spec in states.items() if not self._is_replaced(k, spec, rows))
+        return Bound(made, rows, found.scratch, states, copied)
+
+    def _spec(self, k: int, inputs: Sequence[Any]) -> Spec:
+        """The dtype and shape of an input: of a variable those of its value, or of the value it gets."""
+        value = inputs[k]
+        if isinstance(value, np.ndarray):
+            return Spec(value.dtype, value.shape, value)
+        if isinstance(value, Variable):
+            value = inputs[1] if self._row.name in ASSIGNS else content_of(value)
+        return Spec(value.dtype, value.shape)
+
+    def _is_replaced(self, k: int, spec: Spec, rows: Sequence[DeviceRow]) -> bool:
+        """Whether a variable's content is written once, as a whole, by the only row."""
+        if self._row.name in ASSIGNS or not spec.size:
+            return True
+        if len(rows) != 1:
+            return False
+        (row,) = rows
+        return row.covers == spec.size and any(
+            operand.kind == "state" and operand.index == k and written
+            for operand, written in zip(row.operands, row.written, strict=True)
+        )
+
+
+def reads_main_memory(found: Launches | Alias, inputs: Sequence[Any]) -> bool:
+    """Whether rows read an input that is in main memory."""
+    if isinstance(found, Alias):
+        used = set(found.inputs)
+    else:
+        operands = [operand for row in found.rows for operand in row.operands]
+        used = {operand.index for operand in operands if operand.kind == "input"}
+    return any(isinstance(inputs[k], np.ndarray) for k in used)
+
+
+def key_of(inputs: Sequence[Any]) -> Any:
+    """What the layout of a node depends on; None if it is too large to be compared."""
+    parts: list[Any] = []
+    for each in inputs:
+        if isinstance(each, np.ndarray):
+            if each.size > LONGEST_KEY:
+                return None
+            parts.append((each.shape, each.tobytes()))
+        elif isinstance(each, DeviceVariable):
+            parts.append(each.content().shape if each.is_initialized else None)
+        else:
+            parts.append(each.shape)
+    return tuple(parts)
+
+
+def content_of(value: Any) -> Any:
+    """The buffer of a variable, None if it has none yet; any other value as it is."""
+    if isinstance(value, DeviceVariable):
+        return value.content() if value.is_initialized else None
+    return value
+
+
+def give(launcher: Launcher, row: DeviceRow, memory: dict[tuple[str, int], Any]) -> None:
+    """Give the device the work of a row."""
+    buffers = [memory[operand.kind, operand.index] for operand in row.operands]
+    places = [
+        Address(buffer, operand.offset) if operand.offset else buffer
+        for buffer, operand in zip(buffers, row.operands, strict=True)
+    ]
+    reads = [buffer for buffer, written in zip(buffers, row.written, strict=True) if not written]
+    writes = [buffer for buffer, written in zip(buffers, row.written, strict=True) if written]
+    work = Launch(
+        row.module,
+        row.module.entry,
+        row.grid,
+        (row.threads, 1, 1),
+        row.shared_bytes,
+        (*places, *row.scalars),
+    )
+    launcher.launch(work, reads, writes)

@@ -1,0 +1,1 @@
+"""LLVM IR of kernels for NVIDIA GPUs, and PTX from it."""

@@ -1,0 +1,90 @@
+"""The ops that have kernels for GPUs, by family. All others run on the CPU, by soft placement.
+
+`tests/cuda` runs every case of the op tables for each of them, and checks that no further op could be listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aioexec.dtypes import DType
+from aioexec.graph.registry import Row
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FAMILIES: Mapping[str, frozenset[str]] = {
+    "without work": _names(
+        """
+        Const NoOp ControlTrigger Identity IdentityN Snapshot StopGradient PreventGradient Shape ShapeN Size Rank
+        VarHandleOp VariableV2 Variable ReadVariableOp IsVariableInitialized VarIsInitializedOp DestroyResourceOp
+        """
+    ),
+    "arithmetic": _names(
+        """
+        Add AddV2 Sub Mul Div RealDiv SquaredDifference Maximum Minimum FloorDiv TruncateDiv FloorMod Mod TruncateMod
+        DivNoNan MulNoNan Xdivy Xlogy Xlog1py Pow Atan2 AddN AccumulateNV2 ClipByValue Neg Abs Sign Floor Ceil Rint
+        Round Square Reciprocal Inv Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh
+        Atanh Sigmoid Erf Erfc SqrtGrad RsqrtGrad ReciprocalGrad InvGrad SigmoidGrad TanhGrad Cast
+        """
+    ),
+    "comparison and logic": _names(
+        """
+        Less LessEqual Greater GreaterEqual Equal NotEqual LogicalAnd LogicalOr LogicalNot IsNan IsInf IsFinite Select
+        SelectV2 BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift Invert
+        """
+    ),
+    "activations": _names(
+        """
+        Relu Relu6 LeakyRelu Elu Selu Softplus Softsign ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad SoftplusGrad
+        SoftsignGrad BiasAdd
+        """
+    ),
+    "layout": _names(
+        """
+        Fill ZerosLike OnesLike Reshape ExpandDims Squeeze Transpose ConjugateTranspose Tile BroadcastTo ReverseV2
+        Concat ConcatV2 Split SplitV Pack Unpack Slice StridedSlice StridedSliceGrad Pad PadV2 MirrorPad BatchToSpace
+        BatchToSpaceND SpaceToBatch SpaceToDepth DepthToSpace Roll Bitcast
+        """
+    ),
+    "variables and optimizers": _names(
+        """
+        Assign AssignVariableOp AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp VariableShape ApplyAdaMax
+        ResourceApplyAdaMax ApplyAdadelta ResourceApplyAdadelta ApplyAdagrad ResourceApplyAdagrad ApplyAdagradDA
+        ResourceApplyAdagradDA ApplyAdagradV2 ResourceApplyAdagradV2 ApplyAdam ResourceApplyAdam
+        ResourceApplyAdamWithAmsgrad ApplyAddSign ResourceApplyAddSign ApplyCenteredRMSProp ResourceApplyCenteredRMSProp
+        ApplyFtrl ResourceApplyFtrl ApplyFtrlV2 ResourceApplyFtrlV2 ApplyGradientDescent ResourceApplyGradientDescent
+        ResourceApplyKerasMomentum ApplyMomentum ResourceApplyMomentum ApplyPowerSign ResourceApplyPowerSign
+        ApplyProximalGradientDescent ResourceApplyProximalGradientDescent ApplyRMSProp ResourceApplyRMSProp
+        """
+    ),
+}
+
+_SHORT_INTEGERS = frozenset({"int8", "int16", "uint8", "uint16"})
+_BFLOAT16 = frozenset({"bfloat16"})
+EXCEPTIONS: Mapping[str, frozenset[str]] = {
+    "FloorDiv": _BFLOAT16,
+    "FloorMod": _BFLOAT16,
+    "TruncateDiv": _BFLOAT16,
+    "BiasAdd": _SHORT_INTEGERS,
+    "AssignAdd": _SHORT_INTEGERS,
+    "AssignSub": _SHORT_INTEGERS,
+    "AssignAddVariableOp": _SHORT_INTEGERS,
+    "AssignSubVariableOp": _SHORT_INTEGERS,
+    "ApplyGradientDescent": _SHORT_INTEGERS,
+    "ResourceApplyGradientDescent": _SHORT_INTEGERS,
+}
+"""Dtypes that an op takes and its GPU kernel does not."""
+
+ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
+    "Equal": {"incompatible_shape_error": [True]},
+    "NotEqual": {"incompatible_shape_error": [True]},
+}
+"""The values of other attributes that GPU kernels take."""
+
+
+def takes(row: Row, dtype: DType) -> bool:
+    """Whether the GPU kernel of an op takes a dtype."""
+    return dtype.name not in EXCEPTIONS.get(row.name, ())
