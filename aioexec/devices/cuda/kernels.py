@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.cuda.binding import bind, copy_row
+from aioexec.devices.cuda.binding import copy_row
 from aioexec.devices.cuda.launch import Address, Launch
+from aioexec.devices.cuda.programs import program_of
 from aioexec.devices.cuda.rows import DeviceRow, device_row
 from aioexec.devices.row_kernels import ASSIGNS, known_shape, output_shapes
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.device_kernel import Launcher
-from aioexec.graph.kernels.kernel import Alias, KernelContext, Launches, Operand, Spec
+from aioexec.graph.kernels.kernel import KernelContext, Operand, Spec
 from aioexec.graph.registry import Row
 from aioexec.resources.buffer import Buffer
 from aioexec.resources.device_variable import DeviceVariable
@@ -118,25 +119,16 @@ class GpuKernel:
             Spec(dtype.base_dtype.numpy, shape or ())
             for dtype, shape in zip(self._dtypes, shapes, strict=True)
         ]
-        found = bind(row, self._attrs, specs, all_outputs)
-        made = tuple((spec.dtype, spec.shape) for spec in outputs)
-        if found is None or reads_main_memory(found, inputs):
+        program = program_of(row, self._attrs, specs, all_outputs)
+        if program is None or reads_main_memory(program.rows, inputs):
             given = ", ".join(f"{spec.dtype}{list(spec.shape)}" for spec in specs)
             raise UnimplementedError(
                 f"{row.name} has no kernel for GPUs for {given}; place it on the CPU with device('/cpu:0')"
             )
-        if isinstance(found, Alias):
-            pairs = zip(found.inputs, found.offsets, outputs, strict=True)
-            copies = [
-                copy_row(Operand("input", k, offset), Operand("output", j), spec.nbytes)
-                for j, (k, offset, spec) in enumerate(pairs)
-                if spec.nbytes
-            ]
-            return Bound(made, tuple(map(device_row, copies)))
-        rows = tuple(map(device_row, found.rows))
         states = {k: Spec(specs[k].dtype, specs[k].shape) for k in row.writes}
-        copied = frozenset(k for k, spec in states.items() if not self._is_replaced(k, spec, rows))
-        return Bound(made, rows, found.scratch, states, copied)
+        copied = frozenset(k for k, spec in states.items() if not self._is_replaced(k, spec, program.rows))
+        made = tuple((spec.dtype, spec.shape) for spec in outputs)
+        return Bound(made, tuple(program.rows), tuple(program.scratch), states, copied)
 
     def _spec(self, k: int, inputs: Sequence[Any]) -> Spec:
         """The dtype and shape of an input: of a variable those of its value, or of the value it gets."""
@@ -160,14 +152,13 @@ class GpuKernel:
         )
 
 
-def reads_main_memory(found: Launches | Alias, inputs: Sequence[Any]) -> bool:
+def reads_main_memory(rows: Sequence[DeviceRow], inputs: Sequence[Any]) -> bool:
     """Whether rows read an input that is in main memory."""
-    if isinstance(found, Alias):
-        used = set(found.inputs)
-    else:
-        operands = [operand for row in found.rows for operand in row.operands]
-        used = {operand.index for operand in operands if operand.kind == "input"}
-    return any(isinstance(inputs[k], np.ndarray) for k in used)
+    return any(
+        operand.kind == "input" and isinstance(inputs[operand.index], np.ndarray)
+        for row in rows
+        for operand in row.operands
+    )
 
 
 def key_of(inputs: Sequence[Any]) -> Any:

@@ -87,7 +87,7 @@ def vector_letters(
     strides: Sequence[Sequence[int]],
 ) -> str:
     """The letters of the vector variant, if it serves this launch; else nothing."""
-    if len(dims) > 1 or elementwise.lanes_of(kernel) == 1:
+    if len(dims) > 1 or elementwise.lanes_of(kernel) == 1 or elementwise.positions(kernel.body):
         return ""
     letters = ""
     pairs = zip((*kernel.inputs, *kernel.outputs), operands, strides, strict=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.graph.registry import Row
 
@@ -60,6 +61,13 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent ApplyRMSProp ResourceApplyRMSProp
         """
     ),
+    "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin"),
+    "softmax and normalisation": _names(
+        """
+        Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm FusedBatchNorm
+        FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
+        """
+    ),
 }
 
 _SHORT_INTEGERS = frozenset({"int8", "int16", "uint8", "uint16"})
@@ -81,6 +89,7 @@ EXCEPTIONS: Mapping[str, frozenset[str]] = {
 ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
     "Equal": {"incompatible_shape_error": [True]},
     "NotEqual": {"incompatible_shape_error": [True]},
+    "FusedBatchNormV3": {"U": [dtypes.float32]},
 }
 """The values of other attributes that GPU kernels take."""
 

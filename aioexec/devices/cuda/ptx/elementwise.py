@@ -7,11 +7,15 @@ operand. Within one element all loads come before all stores, hence an output ma
 Where all operands are contiguous or scalars, a thread works on several elements at a time, which it loads with one
 instruction of 16 bytes; the first threads do the rest, one element each.
 
+A body may also use `at0`, `at1`, ...: the index of the element in that dimension of the launch, int64.
+
 The integer parameters: the number of elements, the dimensions, outermost first, and for each operand its strides in bytes. A
 failed lane (an integer divided by zero) gives 0, as on TensorFlow's GPUs, and no error.
 """
 
 from __future__ import annotations
+
+import re
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.ptx.far_arguments import define_c_functions
@@ -47,6 +51,11 @@ def lanes_of(kernel: ElementwiseKernel) -> int:
     return VECTOR_BYTES // widest
 
 
+def positions(body: str) -> tuple[int, ...]:
+    """The dimensions whose index a body uses."""
+    return tuple(sorted({int(found) for found in re.findall(r"\bat(\d+)\b", body)}))
+
+
 def count_of_ints(operands: int, rank: int) -> int:
     return 1 + rank + operands * rank
 
@@ -63,7 +72,11 @@ def emit(kernel: ElementwiseKernel, variant: Variant) -> str:
     declarations: dict[str, str] = {}
     widths = [lanes_of(kernel), 1] if variant.vector else [1]
     modules = [Module(lanes, 0, declarations) for lanes in dict.fromkeys(widths)]
-    bodies = [translate(kernel, module) for module in modules]
+    places = positions(kernel.body)
+    indexed = ElementwiseKernel(
+        kernel.body, (*kernel.inputs, *((f"at{d}", "int64") for d in places)), kernel.outputs, ""
+    )
+    bodies = [translate(indexed, module) for module in modules]
     functions: dict[str, str] = {}
     for module in modules:
         functions |= module.functions
@@ -187,6 +200,9 @@ def apply(kernel: ElementwiseKernel, body: Body, tag: str, is_scalar: list[bool]
         into = ", zeroinitializer" if dtype == "bool" else f" to <{lanes} x {kind}>"
         lines.append(f"  %in{k}{tag} = {opcode} {vector} %load{k}{tag}{into}")
         arguments.append(f"<{lanes} x {kind}> %in{k}{tag}")
+    for d in positions(kernel.body):
+        lines.append(f"  %at{d}.lane{tag} = insertelement <1 x i64> poison, i64 %place{d}, i64 0")
+        arguments.append(f"<1 x i64> %at{d}.lane{tag}")
     lines.append(f"  %results{tag} = call {body.result_type} {body.symbol}({', '.join(arguments)})")
     for j, (_, dtype) in enumerate(kernel.outputs):
         k = len(kernel.inputs) + j

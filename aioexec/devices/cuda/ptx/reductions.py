@@ -11,9 +11,9 @@ the innermost dimension is kept. By blocks: the threads of a block share the ele
 in shared memory. In both the elements may be divided into slices, each with an output of its own (grid dimension y), which
 another reduction combines.
 
-The integer parameters: outputs, elements of each, elements of a slice, bytes between the outputs of slices; the kept and the
-reduced dimensions, outermost first; for each input its strides, and for the output those of the kept dimensions. Outputs and
-elements are fewer than 2^31.
+The integer parameters: outputs, elements of each, elements of a slice, bytes between the outputs of slices, the `count` that
+`finish` gets; the kept and the reduced dimensions, outermost first; for each input its strides, and for the output those of
+the kept dimensions. Outputs and elements are fewer than 2^31.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from aioexec.devices.jit.llvm.ir import ITEM_SIZES, LLVM_TYPES, scalar_constant,
 from aioexec.graph.kernels.kernel import ElementwiseKernel
 
 ENTRY = "aioexec_reduction"
+HEAD = 5
+"""The number of integer parameters before the dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Reduction:
     Attributes:
         map: a body that assigns `z`; besides the inputs it may use `position`, the number of the element (int64).
         combine: a body that assigns `c` from `a` and `b`.
-        finish: a body that assigns `y` from `c`.
+        finish: a body that assigns `y` from `c`; it may also use `count`, how many elements were combined (int64).
         inputs: name and dtype of each input of `map`.
         dtype: of what is combined.
         output: dtype of the output.
@@ -63,7 +65,7 @@ class Form:
 
 def count_of_ints(reduction: Reduction, form: Form) -> int:
     dims = form.kept + form.reduced
-    return 4 + dims + len(reduction.inputs) * dims + form.kept
+    return HEAD + dims + len(reduction.inputs) * dims + form.kept
 
 
 def emit(reduction: Reduction, form: Form) -> str:
@@ -81,7 +83,10 @@ def emit(reduction: Reduction, form: Form) -> str:
             ElementwiseKernel(reduction.combine, (("a", kind), ("b", kind)), (("c", kind),), ""), module
         ),
         "finish": translate(
-            ElementwiseKernel(reduction.finish, (("c", kind),), (("y", reduction.output),), ""), module
+            ElementwiseKernel(
+                reduction.finish, (("c", kind), ("count", "int64")), (("y", reduction.output),), ""
+            ),
+            module,
         ),
     }
     texts = [body.text.replace(f"{body.symbol}(", f"@{name}(") for name, body in bodies.items()]
@@ -110,7 +115,7 @@ def _kernel(reduction: Reduction, form: Form, bodies: dict[str, Body]) -> list[s
         first = w.set(f"add i64 {w.set(f'mul i64 {block}, {threads}')}, {tid}")
         step = w.set(f"mul i64 {blocks}, {threads}")
     with w.loop(first, "%i0", step) as (output, _, _):
-        dims = [f"%i{4 + d}" for d in range(form.kept)]
+        dims = [f"%i{HEAD + d}" for d in range(form.kept)]
         indices = w.indices(output, dims)
         begin, stride = (w.set(f"add i64 {from_}, {tid}"), threads) if form.by_blocks else (from_, "1")
         result = _accumulate(w, reduction, form, bodies, indices, begin, to, stride)
@@ -134,7 +139,7 @@ def _kernel(reduction: Reduction, form: Form, bodies: dict[str, Body]) -> list[s
 def _strides(form: Form, operand: int) -> list[str]:
     """The parameters that are strides of an input; of the output after the last one, for the kept dimensions alone."""
     dims = form.kept + form.reduced
-    return [f"%i{4 + dims + operand * dims + d}" for d in range(dims)]
+    return [f"%i{HEAD + dims + operand * dims + d}" for d in range(dims)]
 
 
 def _accumulate(
@@ -155,7 +160,7 @@ def _accumulate(
         w.at(f"%a{k}", w.offset(indices, _strides(form, k)[: form.kept]))
         for k in range(len(reduction.inputs))
     ]
-    reduced = [f"%i{4 + form.kept + d}" for d in range(form.reduced)]
+    reduced = [f"%i{HEAD + form.kept + d}" for d in range(form.reduced)]
     with w.loop(begin, end, step, [(register, identity)]) as (element, (total,), becomes):
         inner = w.indices(element, reduced)
         loaded = [
@@ -210,5 +215,5 @@ def _finish(
     count = len(reduction.inputs)
     strides = _strides(form, count)[: form.kept]
     place = w.at(f"%a{count}", w.set(f"add i64 {w.offset(indices, strides)}, {shift}"))
-    result = w.apply("finish", finish, (reduction.dtype, value))
+    result = w.apply("finish", finish, (reduction.dtype, value), ("int64", w.lane("int64", "%i4")))
     w.store(reduction.output, result, place)
