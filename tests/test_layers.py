@@ -55,6 +55,7 @@ DOORS = {
     "aiohttp": "aioexec.serving",
     "blockbuster": "aioexec.testing",
     "crc32c": "aioexec.formats.crc32c",
+    "cuda": "aioexec.devices.cuda or aioexec.testing",
     "grpc": "aioexec.distributed.transport.grpc",
     "llvmlite": "aioexec.devices.jit",
     "numba": "aioexec.devices.jit",
