@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from aioexec.devices.cpu import GPUCompatibleCPUDeviceFactory, ThreadPoolDeviceFactory
 from aioexec.devices.reference import ReferenceDeviceFactory
 from aioexec.devices.registry import DeviceFactory
@@ -12,11 +14,22 @@ GPU_COMPATIBLE_CPU_PRIORITY = 70
 GPU_PRIORITY = 210
 REFERENCE_PRIORITY = 50
 
+NVIDIA_FILES = ("/dev/nvidiactl", "/dev/dxg")
+"""Files of which one exists where a driver for NVIDIA's GPUs is loaded: on Linux, and on Linux inside Windows."""
+
 
 def register_builtin_factories() -> None:
-    """Register the CPU and the reference device, unless a factory of equal or higher priority is registered already."""
+    """Register the CPU, the reference device and, where their driver is loaded, NVIDIA's GPUs, unless a factory of equal or
+    higher priority is registered already. Nothing of a GPU is used yet."""
     _register("CPU", ThreadPoolDeviceFactory(numa_nodes()), CPU_PRIORITY)
     _register("REFERENCE", ReferenceDeviceFactory(), REFERENCE_PRIORITY)
+    if (
+        any(Path(name).exists() for name in NVIDIA_FILES)
+        and DeviceFactory.device_priority("GPU") < GPU_PRIORITY
+    ):
+        from aioexec.devices.cuda.factory import GPUDeviceFactory  # not needed by most machines
+
+        register_gpu_factory(GPUDeviceFactory())
 
 
 def register_gpu_factory(factory: DeviceFactory) -> None:

@@ -1,0 +1,476 @@
+"""A GPU as a device of a session: "GPU:0".
+
+Three streams: one computes, one copies in, one copies out. Work begins in each in the order it was given, apart from work that
+is held: while its module is translated, or an array is copied to page-locked memory, by the device's workers. Work that reads a
+buffer of other streams waits for it there, so neither the event loop nor a worker waits for the GPU. Memory is allocated and
+freed in the order of the streams: a buffer that is dropped is freed after the work on it, and reused by the work that follows.
+
+The GPU is used from the first call on: a new device has no context. All methods are for the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.cuda.driver import CudaError
+from aioexec.devices.cuda.event import CudaBuffer, CudaEvent
+from aioexec.devices.cuda.gpu import Gpu, GPUs
+from aioexec.devices.cuda.launch import Address, Launch, Module
+from aioexec.devices.cuda.pinned import SMALL, Block, PinnedMemory
+from aioexec.devices.cuda.stream import Stream
+from aioexec.devices.device import DeviceAttributes
+from aioexec.devices.memory_device import MemoryDevice
+from aioexec.devices.threads.workers import Job, Workers
+from aioexec.errors import InternalError, OpError, ResourceExhaustedError, UnavailableError, from_exception
+from aioexec.in_thread import in_thread
+from aioexec.resources.buffer import Buffer, Event
+
+Array = np.ndarray[Any, Any]
+
+
+class OpenGpu:
+    """What a device uses of a GPU: `gpu`, its three streams, and page-locked memory.
+
+    Args:
+        device: the device's full name.
+    """
+
+    def __init__(self, gpu: Gpu, device: str) -> None:
+        gpu.driver.enter(gpu.context)
+
+        def stream(purpose: str) -> Stream:
+            located = partial(gpu.located, device=device)
+            return Stream(f"aioexec-gpu-{gpu.ordinal}-{purpose}", gpu.driver, gpu.context, located)
+
+        self.gpu = gpu
+        self.compute = stream("compute")
+        self.incoming = stream("copy-in")
+        self.outgoing = stream("copy-out")
+        self.pinned = PinnedMemory(gpu.driver, gpu.context)
+
+    @property
+    def streams(self) -> tuple[Stream, Stream, Stream]:
+        return self.compute, self.incoming, self.outgoing
+
+
+class CudaDevice(MemoryDevice):
+    """See the module.
+
+    Constant: `limit`, in bytes; `_gpus`, `_ordinal`. Changing: `used`, bytes of the buffers that exist, of which `_freed` have
+    been freed since, maybe by other threads; `_open`, once the GPU is in use; `_is_closed`; `_loads`, the last load of a module
+    by a worker, by text; `_pending`, how much work has not ended; `_idle`, what waits for its end.
+
+    Args:
+        ordinal: of the GPU in `gpus`.
+    """
+
+    def __init__(self, attributes: DeviceAttributes, workers: Workers, gpus: GPUs, ordinal: int) -> None:
+        super().__init__(attributes, workers)
+        self.limit = attributes.memory_limit
+        self._gpus = gpus
+        self._ordinal = ordinal
+        self._allocated = 0
+        self._freed: deque[int] = deque()
+        self._open: OpenGpu | None = None
+        self._is_closed = False
+        self._loads: dict[str, CudaEvent] = {}
+        self._pending = 0
+        self._idle: list[asyncio.Future[None]] = []
+
+    @property
+    def used(self) -> int:
+        """Bytes of the buffers that exist."""
+        while self._freed:
+            self._allocated -= self._freed.popleft()
+        return self._allocated
+
+    # The interface of a device
+
+    def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
+        opened = self._usable()
+        return self._allocate(dtype, shape, opened, opened.compute)
+
+    def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> CudaEvent:
+        opened = self._usable()
+        needed = [self._own(each).ready for each in reads]
+        written = [self._own(each) for each in writes]
+        event = self._begin()
+        for each in written:
+            each.ready = event
+        gates = [*needed]
+        if not opened.gpu.has_module(work.module):
+            gates.append(self._loading(work.module, opened.gpu))
+        # The arguments of the launch keep the buffers while it is held.
+        self._when_released(
+            gates, lambda: self._launch(work, needed, event, opened), partial(self._end, event)
+        )
+        return event
+
+    def copy_in(self, value: Array) -> CudaBuffer:
+        opened = self._usable()
+        buffer = self._allocate(value.dtype, value.shape, opened, opened.incoming)
+        buffer.ready = self._begin()
+        self._copy_in(value, buffer, opened)
+        return buffer
+
+    def copy_out(self, buffer: Buffer) -> tuple[Array, CudaEvent]:
+        opened = self._usable()
+        source, event = self._own(buffer), self._begin()
+        array = np.empty(source.shape, source.dtype)
+        self._copy_out(source, array, event, opened)
+        return array, event
+
+    def copy_from(self, buffer: Buffer, source: MemoryDevice) -> CudaBuffer:
+        if isinstance(source, CudaDevice):
+            theirs, opened = source._usable(), self._usable()
+            if self._reads(opened, theirs):
+                return self._copy_peer(source._own(buffer), theirs.gpu, opened)
+        array, ended = source.copy_out(buffer)
+        opened = self._usable()
+        copy = self._allocate(buffer.dtype, buffer.shape, opened, opened.incoming)
+        copy.ready = self._begin()
+        _when_done(ended, lambda: self._copy_in_after(ended, array, copy, opened))
+        return copy
+
+    async def sync(self) -> None:
+        while self._pending:
+            if self._open is not None:
+                for stream in self._open.streams:
+                    stream.seal()
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
+
+    def dismiss(self) -> None:
+        super().dismiss()
+        if self._open is not None:
+            for stream in self._open.streams:
+                stream.dismiss()
+
+    async def close(self) -> None:
+        """Drop all state, wait for the work, and release the GPU and the workers; their threads have ended."""
+        try:
+            await self.sync()
+        finally:
+            self._is_closed = True
+            self.resources.clear()
+            opened, self._open = self._open, None
+            if opened is not None:
+                for stream in opened.streams:
+                    await stream.close()
+                await in_thread(self._release, opened)
+            await super().close()
+
+    def _release(self, opened: OpenGpu) -> None:
+        """Give back what the device uses of its GPU; in a thread, since the driver may wait for the GPU."""
+        opened.pinned.close()
+        self._gpus.release(self._ordinal)
+
+    # State
+
+    def _usable(self) -> OpenGpu:
+        """The GPU, whose context is made current.
+
+        Raises:
+            UnavailableError: it is lost, or the device is closed.
+            FailedPreconditionError: its driver cannot be used.
+            InternalError: it fails at the first use.
+        """
+        if self._is_closed:
+            raise UnavailableError(f"{self.name} is closed")
+        opened = self._open
+        if opened is None:
+            gpu = self._gpus.hold(self._ordinal)
+            try:
+                opened = self._open = OpenGpu(gpu, self.name)
+            except BaseException:
+                self._gpus.release(self._ordinal)
+                raise
+        if opened.gpu.lost is not None:
+            raise opened.gpu.lost
+        opened.gpu.driver.enter(opened.gpu.context)
+        return opened
+
+    def _own(self, buffer: Buffer) -> CudaBuffer:
+        if not isinstance(buffer, CudaBuffer) or buffer.device != self.name:
+            raise InternalError(f"{self.name} was given {type(buffer).__name__}, expected one of its buffers")
+        return buffer
+
+    def _begin(self) -> CudaEvent:
+        self._pending += 1
+        return CudaEvent()
+
+    def _end(self, event: CudaEvent, error: Exception | None = None) -> None:
+        event.end(error)
+        self._pending -= 1
+        if not self._pending:
+            idle, self._idle = self._idle, []
+            for each in idle:
+                if not each.done():
+                    each.set_result(None)
+
+    # Memory
+
+    def _allocate(
+        self, dtype: np.dtype[Any], shape: tuple[int, ...], opened: OpenGpu, stream: Stream
+    ) -> CudaBuffer:
+        """A buffer for work of a stream."""
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        pointer, free = 0, self.limit - self.used
+        try:
+            if nbytes > free:
+                raise self._out_of_memory(dtype, shape, nbytes, f"of {self.limit} bytes {free} are free")
+            if nbytes:
+                pointer = opened.gpu.driver.allocate(nbytes, opened.gpu.pool, stream.handle)
+        except CudaError as error:
+            if not error.is_out_of_memory:
+                raise opened.gpu.located(error, self.name) from error
+            left = opened.gpu.driver.free_memory()
+            raise self._out_of_memory(
+                dtype,
+                shape,
+                nbytes,
+                f"of {self.limit} bytes {free} are free, but the GPU, with what else uses it, has {left}",
+            ) from error
+        self._allocated += nbytes
+        return CudaBuffer(self.name, dtype, shape, nbytes, pointer, partial(self._free, opened))
+
+    def _out_of_memory(
+        self, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int, free: str
+    ) -> ResourceExhaustedError:
+        return ResourceExhaustedError(
+            f"OOM when allocating tensor with shape {list(shape)} and type {dtype} on {self.name}: {nbytes} bytes, {free}"
+        )
+
+    def _free(self, opened: OpenGpu, pointer: int, nbytes: int) -> None:
+        """Free the memory of a buffer; any thread."""
+        self._freed.append(nbytes)
+        if pointer:
+            opened.gpu.free(pointer, None if self._open is None else opened.compute.handle)
+
+    # Work
+
+    def _when_released(
+        self,
+        gates: Sequence[CudaEvent],
+        enqueue: Callable[[], object],
+        end: Callable[[Exception | None], object],
+    ) -> None:
+        """Give a stream work when none of the other work it needs is held; if that or this call fails, the work has ended."""
+        held = [gate for gate in gates if gate.is_held]
+        left = len(held)
+
+        def release() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                self._enqueue(gates, enqueue, end)
+
+        if not held:
+            self._enqueue(gates, enqueue, end)
+        for gate in held:
+            gate.add_enqueued_callback(release)
+
+    def _enqueue(
+        self,
+        gates: Sequence[CudaEvent],
+        enqueue: Callable[[], object],
+        end: Callable[[Exception | None], object],
+    ) -> None:
+        failed = next((gate.error for gate in gates if gate.error is not None), None)
+        if failed is None:
+            try:
+                self._usable()
+                enqueue()
+            except Exception as error:
+                failed = self._located(error)
+        if failed is not None:
+            end(failed)
+
+    def _located(self, error: Exception) -> OpError:
+        """The error of work, given what a call raised."""
+        if isinstance(error, CudaError) and self._open is not None:
+            return self._open.gpu.located(error, self.name)
+        return from_exception(error)
+
+    def _launch(
+        self,
+        work: Launch,
+        needed: Sequence[CudaEvent],
+        event: CudaEvent,
+        opened: OpenGpu,
+    ) -> None:
+        compute, gpu = opened.compute, opened.gpu
+        for each in needed:
+            compute.wait_for(each)
+        batch = compute.batch()
+        if 0 not in work.grid:
+            function = gpu.function(work.module, work.entry, work.shared_bytes)
+            parameters = [self._parameter(each) for each in work.arguments]
+            gpu.driver.launch(function, work.grid, work.block, work.shared_bytes, compute.handle, parameters)
+        batch.add(event, partial(self._end, event))
+
+    def _parameter(self, argument: Buffer | Address | np.generic) -> int | np.generic:
+        if isinstance(argument, np.generic):
+            return argument
+        if isinstance(argument, Address):
+            return self._own(argument.buffer).pointer + argument.offset
+        return self._own(argument).pointer
+
+    def _loading(self, module: Module, gpu: Gpu) -> CudaEvent:
+        """The event after which a module is loaded, by a worker."""
+        gate = self._loads.get(module.ptx)
+        if gate is None or not gate.is_held:
+            gate = self._loads[module.ptx] = self._in_worker(lambda: gpu.load(module))
+        return gate
+
+    def _in_worker(self, call: Callable[[], object]) -> CudaEvent:
+        """Have a worker make a call: the event of its end. Without workers, at the end of the session, make it now."""
+        gate = self._begin()
+
+        def end(job: Job[object]) -> None:
+            try:
+                job.outcome()
+            except Exception as error:
+                self._end(gate, self._located(error))
+            else:
+                self._end(gate)
+
+        if self.workers.closed:
+            job: Job[object] = Job(asyncio.get_running_loop(), call, end)
+            asyncio.get_running_loop().call_soon(job.run_here)
+        else:
+            self.workers.submit(call, end)
+        return gate
+
+    # Copies
+
+    def _staging(self, opened: OpenGpu, nbytes: int, use: Callable[[Block], object]) -> CudaEvent:
+        """Use a block of page-locked memory, here or in a worker, after which the event comes."""
+        if nbytes > SMALL:
+            return self._in_worker(lambda: use(opened.pinned.take(nbytes)))
+        gate = self._begin()
+        try:
+            use(opened.pinned.take(nbytes))
+        except Exception as error:
+            self._end(gate, self._located(error))
+        else:
+            self._end(gate)
+        return gate
+
+    def _give_back(self, opened: OpenGpu, blocks: Sequence[Block]) -> None:
+        """Give back the block of a copy, if it has one, here or by a worker."""
+        for block in blocks:
+            if block.nbytes > SMALL:
+                self._in_worker(partial(opened.pinned.give, block))
+            else:
+                opened.pinned.give(block)
+
+    def _copy_in(self, value: Array, buffer: CudaBuffer, opened: OpenGpu) -> None:
+        """Copy an array to page-locked memory and from there into a new buffer, whose event has begun."""
+        event, blocks = buffer.ready, list[Block]()
+
+        def stage(block: Block) -> None:
+            blocks.append(block)
+            np.copyto(block.array(value.dtype, value.shape), value)
+
+        def enqueue() -> None:
+            if not buffer.nbytes:
+                finish()
+                return
+            batch = opened.incoming.batch()
+            opened.gpu.driver.copy_in(
+                buffer.pointer, blocks[0].address, buffer.nbytes, opened.incoming.handle
+            )
+            batch.add(event, finish, (buffer,))
+
+        def finish(error: Exception | None = None) -> None:
+            self._give_back(opened, blocks)
+            self._end(event, error)
+
+        gates = [self._staging(opened, buffer.nbytes, stage)] if buffer.nbytes else []
+        self._when_released(gates, enqueue, finish)
+
+    def _copy_in_after(self, ended: Event, array: Array, buffer: CudaBuffer, opened: OpenGpu) -> None:
+        """Copy what other work has written to an array into a new buffer."""
+        if ended.error is not None:
+            self._end(buffer.ready, ended.error)
+        else:
+            self._copy_in(array, buffer, opened)
+
+    def _copy_out(self, source: CudaBuffer, array: Array, event: CudaEvent, opened: OpenGpu) -> None:
+        """Copy a buffer to page-locked memory, and when that is done, to an array."""
+        outgoing, written, blocks = opened.outgoing, source.ready, list[Block]()
+
+        def enqueue() -> None:
+            outgoing.wait_for(written)
+            batch = outgoing.batch()
+            if blocks:
+                opened.gpu.driver.copy_out(blocks[0].address, source.pointer, source.nbytes, outgoing.handle)
+            batch.add(event, finish, (source,))
+
+        def read() -> None:
+            np.copyto(array, blocks[0].array(array.dtype, array.shape))
+
+        def finish(error: Exception | None) -> None:
+            if error is None and array.nbytes > SMALL:
+                gate = self._in_worker(read)
+                _when_done(gate, lambda: end(gate.error))
+                return
+            if error is None and blocks:
+                read()
+            end(error)
+
+        def end(error: Exception | None) -> None:
+            self._give_back(opened, blocks)
+            self._end(event, error)
+
+        gates = [written]
+        if source.nbytes:
+            gates.append(self._staging(opened, source.nbytes, blocks.append))
+        self._when_released(gates, enqueue, end)
+
+    def _reads(self, opened: OpenGpu, source: OpenGpu) -> bool:
+        """Whether this GPU can copy from the memory of another."""
+        try:
+            return opened.gpu.can_read(source.gpu)
+        except CudaError as error:
+            raise opened.gpu.located(error, self.name) from error
+
+    def _copy_peer(self, source: CudaBuffer, gpu: Gpu, opened: OpenGpu) -> CudaBuffer:
+        """Copy a buffer of another device directly."""
+        copy = self._allocate(source.dtype, source.shape, opened, opened.incoming)
+        event, written = self._begin(), source.ready
+        copy.ready = event
+
+        def enqueue() -> None:
+            incoming = opened.incoming
+            incoming.wait_for(written)
+            batch = incoming.batch()
+            if copy.nbytes:
+                opened.gpu.driver.copy_peer(
+                    copy.pointer,
+                    opened.gpu.context,
+                    source.pointer,
+                    gpu.context,
+                    copy.nbytes,
+                    incoming.handle,
+                )
+            batch.add(event, partial(self._end, event), (copy, source))
+
+        self._when_released([written], enqueue, partial(self._end, event))
+        return copy
+
+
+def _when_done(event: Event, callback: Callable[[], object]) -> None:
+    """Call this when an event has ended."""
+    if event.is_done:
+        callback()
+    else:
+        event.add_done_callback(callback)

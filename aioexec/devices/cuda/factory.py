@@ -1,0 +1,160 @@
+"""The factory of GPU devices. It finds GPUs without a context, and imports the bindings of the driver when it is first used."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from aioexec.devices.cuda.device import CudaDevice
+from aioexec.devices.cuda.driver import Driver, load_driver
+from aioexec.devices.cuda.gpu import Description, GPUs
+from aioexec.devices.cuda.limits import MemoryOptions, memory_limit
+from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.options import DeviceOptions
+from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.pools import intra_op_pools
+from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+
+logger = logging.getLogger(__name__)
+
+
+@cache
+def _register_kernels() -> None:
+    """Register the kernels for GPUs, once: their registry is the process's, and so is what it imports."""
+    from aioexec.devices.cuda.registration import register_gpu_kernels  # imports ops and llvmlite
+
+    register_gpu_kernels()
+
+
+class GPUDeviceFactory(DeviceFactory):
+    """Makes a device for each visible GPU, at most `device_count["GPU"]`, or the virtual devices of the options.
+
+    A driver that cannot be used means that there are no devices, and a warning, once; but if the options ask for GPUs, by a
+    count or a list, its error is raised.
+
+    Args:
+        open_driver: initialises the driver.
+        register_kernels: registers the kernels for GPUs; called whenever devices are made.
+    """
+
+    def __init__(
+        self,
+        open_driver: Callable[[], Driver] = load_driver,
+        register_kernels: Callable[[], object] = _register_kernels,
+    ) -> None:
+        self._gpus = GPUs(open_driver)
+        self._register_kernels = register_kernels
+        self._has_warned = False
+
+    def list_physical_devices(self) -> list[str]:
+        return [f"/physical_device:GPU:{k}" for k in range(len(self._found()))]
+
+    def get_device_details(self, device_index: int) -> dict[str, str]:
+        gpu = self._found()[device_index]
+        return {"device_name": gpu.name, "compute_capability": ".".join(map(str, gpu.compute_capability))}
+
+    def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
+        """See `DeviceFactory`.
+
+        Raises:
+            InvalidArgumentError: the options name a GPU that is not there, or contradict each other.
+            FailedPreconditionError: they ask for GPUs, and the driver cannot be used.
+        """
+        count = options.device_count.get("GPU")
+        if count == 0:
+            return []
+        gpu_options = None if options.config is None else options.config.gpu_options
+        listed = gpu_options.visible_device_list if gpu_options is not None else ""
+        found = self._found(must_work=bool(count or listed))
+        chosen = [found[k] for k in _visible(listed, len(found))][:count]
+        planned = [
+            (gpu, memory_limit(gpu.total_memory, each))
+            for gpu, limits in zip(chosen, _memory_options(gpu_options, len(chosen)), strict=True)
+            for each in limits
+        ]
+        if planned:
+            self._register_kernels()
+        pools = intra_op_pools(options, [None] * len(planned))
+        return [
+            CudaDevice(_attributes(name_prefix, index, gpu, limit), workers, self._gpus, gpu.ordinal)
+            for index, ((gpu, limit), workers) in enumerate(zip(planned, pools, strict=True))
+        ]
+
+    def _found(self, must_work: bool = False) -> list[Description]:
+        """The GPUs that this process may see."""
+        if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+            return []
+        try:
+            return self._gpus.descriptions()
+        except FailedPreconditionError as error:
+            if must_work:
+                raise
+            if not self._has_warned:
+                self._has_warned = True
+                logger.warning("No GPU is used: %s", error)
+            return []
+
+
+def _attributes(name_prefix: str, index: int, gpu: Description, limit: int) -> DeviceAttributes:
+    return DeviceAttributes(
+        f"{name_prefix}/device:GPU:{index}",
+        "GPU",
+        limit,
+        numa_node=gpu.numa_node,
+        physical_device_desc=gpu.text(index),
+    )
+
+
+def _visible(listed: str, count: int) -> list[int]:
+    """The numbers in `visible_device_list`, in its order; all if it is empty.
+
+    Raises:
+        InvalidArgumentError: it is no list of different numbers of GPUs.
+    """
+    if not listed:
+        return list(range(count))
+    numbers: list[int] = []
+    for entry in listed.split(","):
+        try:
+            number = int(entry)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Could not parse entry in 'visible_device_list': {entry!r}. visible_device_list = {listed}"
+            ) from None
+        if not 0 <= number < count:
+            raise InvalidArgumentError(
+                f"'visible_device_list' listed an invalid GPU id '{number}' but visible device count is {count}"
+            )
+        if number in numbers:
+            raise InvalidArgumentError(
+                f"visible_device_list contained a duplicate entry: {number} in {listed}"
+            )
+        numbers.append(number)
+    return numbers
+
+
+def _memory_options(gpu_options: Any, count: int) -> Sequence[Sequence[MemoryOptions]]:
+    """The devices to make of each chosen GPU.
+
+    Raises:
+        InvalidArgumentError: there are more lists of virtual devices than GPUs, or a fraction as well.
+    """
+    if gpu_options is None:
+        return [[MemoryOptions()]] * count
+    fraction = gpu_options.per_process_gpu_memory_fraction
+    virtual = [list(each.memory_limit_mb) for each in gpu_options.experimental.virtual_devices]
+    if not virtual:
+        return [[MemoryOptions(fraction)]] * count
+    if fraction:
+        raise InvalidArgumentError("per_process_gpu_memory_fraction must be 0 when virtual devices are set")
+    if len(virtual) > count:
+        raise InvalidArgumentError(
+            f"The virtual device configurations are for {len(virtual)} GPUs, but {count} are visible"
+        )
+    return [
+        [MemoryOptions(limit_mb=limit) for limit in limits] or [MemoryOptions()]
+        for limits in (*virtual, *([[]] * (count - len(virtual))))
+    ]
