@@ -10,7 +10,6 @@ All methods are for the thread of the event loop that runs the session of the de
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
