@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
+
 import numpy as np
 import pytest
 
+from aioexec.errors import InvalidArgumentError
+from aioexec.formats.protos import ConfigProto
+from aioexec.sessions.session import Session
+from aioexec.testing.cluster import InMemoryCluster
 from tests.cuda.conftest import Gpus
 from tests.tiers import constant, feed, graph, op, read, resource, session_on
 
@@ -37,3 +45,145 @@ async def test_variables_are_read_and_written(gpus: Gpus, seed: int):
         for _ in range(3):
             await session.run(add, {x: [1, 1]})
         np.testing.assert_array_equal(await session.run(value), [4, 5])
+
+
+async def test_what_has_no_kernel_runs_on_the_processor(gpus: Gpus, caplog: pytest.LogCaptureFixture):
+    with graph() as g:
+        x = feed([2], name="x")
+        y = op("Neg", op("Sqrt", op("Neg", x, name="neg"), name="sqrt"), name="last")
+    config = ConfigProto(log_device_placement=True)
+
+    with caplog.at_level(logging.INFO):
+        async with Session(graph=g, config=config) as session:
+            np.testing.assert_array_equal(await session.run(y, {x: [-4, -9]}), [-2, -3])
+
+    places = {
+        name: device
+        for name in ("neg", "sqrt", "last")
+        for device in ("CPU:0", "GPU:0")
+        if re.search(rf"{name}.*{device}", caplog.text)
+    }
+    assert places == {"neg": "GPU:0", "sqrt": "CPU:0", "last": "GPU:0"}
+
+
+async def test_a_gpu_that_is_not_there_is_refused_unless_placement_is_soft(gpus: Gpus):
+    with graph() as g:
+        x = feed([2])
+        with g.device("/gpu:1"):
+            y = op("Neg", x)
+        with g.device("/gpu:0"):
+            z = op("Sqrt", x)
+
+    async with session_on(g, "off") as session:
+        with pytest.raises(InvalidArgumentError, match="GPU:1"):
+            await session.run(y, {x: [1, 4]})
+    async with Session(graph=g, config=ConfigProto(allow_soft_placement=True)) as session:
+        np.testing.assert_array_equal(await session.run(y, {x: [1, 4]}), [-1, -4])
+        np.testing.assert_array_equal(await session.run(z, {x: [1, 4]}), [1, 2])
+
+
+async def test_no_device_is_made_if_the_session_wants_none(gpus: Gpus):
+    with graph() as g:
+        x = feed([2])
+        y = op("Neg", x)
+
+    async with Session(graph=g, config=ConfigProto(device_count={"GPU": 0})) as session:
+        np.testing.assert_array_equal(await session.run(y, {x: [1, 4]}), [-1, -4])
+        assert [device.name[-5:] for device in await session.list_devices()] == ["CPU:0"]
+    assert gpus.stub.calls == []
+
+
+async def test_two_sessions_share_a_gpu(gpus: Gpus):
+    stub = gpus.stub
+    with graph() as g:
+        v, x = resource([2]), feed([2])
+        init = op("AssignVariableOp", v, constant([0.0, 0.0]))
+        add = op("AssignAddVariableOp", v, x)
+        value = read(v)
+
+    async with session_on(g, "off") as first:
+        await first.run(init)
+        async with session_on(g, "off") as second:
+            await second.run(init)
+            await asyncio.gather(
+                *(first.run(add, {x: [1, 1]}) for _ in range(5)),
+                *(second.run(add, {x: [2, 2]}) for _ in range(5)),
+            )
+            np.testing.assert_array_equal(await first.run(value), [5, 5])
+            np.testing.assert_array_equal(await second.run(value), [10, 10])
+            assert (stub.counts["context"], stub.counts["pool"], stub.counts["stream"]) == (1, 1, 6)
+        np.testing.assert_array_equal(await first.run(value), [5, 5])
+        assert (stub.counts["context"], stub.counts["module"], stub.counts["stream"]) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+async def test_values_go_from_one_gpu_to_another(gpus: Gpus, reaches: bool):
+    gpus.stub.gpus = 2
+    gpus.stub.reaches = {(0, 1), (1, 0)} if reaches else set()
+    with graph() as g:
+        x = feed([2])
+        with g.device("/gpu:0"):
+            a = op("Neg", x)
+        with g.device("/gpu:1"):
+            b = op("Add", a, a)
+        with g.device("/gpu:0"):
+            c = op("Add", b, a)
+
+    async with session_on(g, "off") as session:
+        for _ in range(3):
+            np.testing.assert_array_equal(await session.run(c, {x: [1, 2]}), [-3, -6])
+
+    assert gpus.stub.calls.count("cuMemcpyPeerAsync") == (6 if reaches else 0)
+
+
+async def test_virtual_devices_of_one_gpu_copy_directly(gpus: Gpus):
+    with graph() as g:
+        x = feed([2])
+        with g.device("/gpu:0"):
+            a = op("Neg", x)
+        with g.device("/gpu:1"):
+            b = op("Add", a, a)
+    config = ConfigProto()
+    config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=[16, 16])
+
+    async with Session(graph=g, config=config) as session:
+        np.testing.assert_array_equal(await session.run(b, {x: [1, 2]}), [-2, -4])
+
+    assert gpus.stub.calls.count("cuMemcpyPeerAsync") == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_many_steps_at_once_give_each_its_own_values(gpus: Gpus, seed: int):
+    gpus.stub._random.seed(seed)
+    with graph() as g:
+        x = feed([None])
+        y = op("Add", op("Neg", op("Add", x, x)), x)
+
+    async with session_on(g, "off") as session:
+        sizes = [3, 50_000, 7, 40_000, 1]
+        found = await asyncio.gather(*(session.run(y, {x: np.full(size, k)}) for k, size in enumerate(sizes)))
+        for k, size in enumerate(sizes):
+            np.testing.assert_array_equal(found[k], np.full(size, -k))
+
+
+async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus):
+    with graph() as g:
+        x = feed([2])
+        with g.device("/job:worker/task:1/device:GPU:0"):
+            v = resource([2])
+            init = op("AssignVariableOp", v, op("Neg", x))
+            add = op("AssignAddVariableOp", v, x)
+            value = read(v)
+        with g.device("/job:worker/task:0/device:GPU:0"):
+            y = op("Add", value, x)
+
+    async with InMemoryCluster({"worker": 2}) as cluster, cluster.session("worker", 0, graph=g) as session:
+        await session.run(init, {x: [1, 2]})
+        await session.run(add, {x: [5, 5]})
+        np.testing.assert_array_equal(await session.run(y, {x: [10, 10]}), [14, 13])
+        names = [device.name for device in await session.list_devices()]
+
+    assert [name for name in names if "GPU" in name] == [
+        "/job:worker/replica:0/task:0/device:GPU:0",
+        "/job:worker/replica:0/task:1/device:GPU:0",
+    ]

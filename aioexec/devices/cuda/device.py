@@ -11,6 +11,7 @@ The GPU is used from the first call on: a new device has no context. All methods
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.cuda.driver import CudaError
-from aioexec.devices.cuda.event import CudaBuffer, CudaEvent
+from aioexec.devices.cuda.driver import CudaError, Handle
+from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.launch import Address, Launch, Module
 from aioexec.devices.cuda.pinned import SMALL, Block, PinnedMemory
@@ -239,7 +240,9 @@ class CudaDevice(MemoryDevice):
                 f"of {self.limit} bytes {free} are free, but the GPU, with what else uses it, has {left}",
             ) from error
         self._allocated += nbytes
-        return CudaBuffer(self.name, dtype, shape, nbytes, pointer, partial(self._free, opened))
+        return CudaBuffer(
+            self.name, dtype, shape, nbytes, pointer, stream.handle, partial(self._free, opened)
+        )
 
     def _out_of_memory(
         self, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int, free: str
@@ -248,11 +251,11 @@ class CudaDevice(MemoryDevice):
             f"OOM when allocating tensor with shape {list(shape)} and type {dtype} on {self.name}: {nbytes} bytes, {free}"
         )
 
-    def _free(self, opened: OpenGpu, pointer: int, nbytes: int) -> None:
+    def _free(self, opened: OpenGpu, pointer: int, nbytes: int, stream: Handle) -> None:
         """Free the memory of a buffer; any thread."""
         self._freed.append(nbytes)
         if pointer:
-            opened.gpu.free(pointer, None if self._open is None else opened.compute.handle)
+            opened.gpu.free(pointer, None if self._open is None else stream)
 
     # Work
 
@@ -289,12 +292,24 @@ class CudaDevice(MemoryDevice):
                 self._usable()
                 enqueue()
             except Exception as error:
+                late = self._blamed(error)
+                if late is not None:
+                    late.add(CudaEvent(), end)
+                    return
                 failed = self._located(error)
         if failed is not None:
             end(failed)
 
+    def _blamed(self, error: Exception) -> Batch | None:
+        """Work given before, if its error may be what a call reports: then it is to fail first, so that the step names it."""
+        if self._open is None or not isinstance(error, CudaError) or not error.is_sticky:
+            return None
+        is_exact = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
+        return None if is_exact or self._open.gpu.lost is not None else self._open.compute.unfinished
+
     def _located(self, error: Exception) -> OpError:
-        """The error of work, given what a call raised."""
+        """The error of work, given what a call raised; without its frames, which would keep buffers."""
+        error.__traceback__ = None
         if isinstance(error, CudaError) and self._open is not None:
             return self._open.gpu.located(error, self.name)
         return from_exception(error)
@@ -388,14 +403,20 @@ class CudaDevice(MemoryDevice):
             opened.gpu.driver.copy_in(
                 buffer.pointer, blocks[0].address, buffer.nbytes, opened.incoming.handle
             )
-            batch.add(event, finish, (buffer,))
+            batch.add(event, finish)
 
         def finish(error: Exception | None = None) -> None:
             self._give_back(opened, blocks)
-            self._end(event, error)
+            self._end_copy(buffer, opened, error)
 
         gates = [self._staging(opened, buffer.nbytes, stage)] if buffer.nbytes else []
         self._when_released(gates, enqueue, finish)
+
+    def _end_copy(self, buffer: CudaBuffer, opened: OpenGpu, error: Exception | None) -> None:
+        """The copy into a new buffer has ended: from now on only work that computes uses it."""
+        if error is None:
+            buffer.stream = opened.compute.handle
+        self._end(buffer.ready, error)
 
     def _copy_in_after(self, ended: Event, array: Array, buffer: CudaBuffer, opened: OpenGpu) -> None:
         """Copy what other work has written to an array into a new buffer."""
@@ -447,7 +468,7 @@ class CudaDevice(MemoryDevice):
         """Copy a buffer of another device directly."""
         copy = self._allocate(source.dtype, source.shape, opened, opened.incoming)
         event, written = self._begin(), source.ready
-        copy.ready = event
+        copy.ready, end = event, partial(self._end_copy, copy, opened)
 
         def enqueue() -> None:
             incoming = opened.incoming
@@ -462,9 +483,9 @@ class CudaDevice(MemoryDevice):
                     copy.nbytes,
                     incoming.handle,
                 )
-            batch.add(event, partial(self._end, event), (copy, source))
+            batch.add(event, end, (source,))
 
-        self._when_released([written], enqueue, partial(self._end, event))
+        self._when_released([written], enqueue, end)
         return copy
 
 

@@ -77,11 +77,11 @@ class Batch:
     """Work that a stream was given in one turn of the loop.
 
     Constant: `stream`, which has it; `number`, counted there; `loop`; `seal`, to call so that the stream adds
-    no more work. Changing: `end`, the driver's event, once no more work is added; `_finish`, what the loop does at the end,
-    in order; `_kept`, objects that the work uses.
+    no more work. Changing: `end`, the driver's event, once no more work is added; `has_ended`, on the loop; `_finish`, what the
+    loop does at the end, in order; `_kept`, objects that the work uses.
     """
 
-    __slots__ = ("_finish", "_hold", "_kept", "end", "loop", "number", "seal", "stream")
+    __slots__ = ("_finish", "_hold", "_kept", "end", "has_ended", "loop", "number", "seal", "stream")
 
     def __init__(self, stream: object, number: int, seal: Callback) -> None:
         self.stream = stream
@@ -89,6 +89,7 @@ class Batch:
         self.seal = seal
         self.loop = asyncio.get_running_loop()
         self.end: Handle = None
+        self.has_ended = False
         self._finish: list[Finish] = []
         self._kept: list[Any] = []
         self._hold = contextlib.ExitStack()
@@ -102,6 +103,7 @@ class Batch:
 
     def finish(self, error: Exception | None) -> None:
         """Report the end of all its work."""
+        self.has_ended = True
         self._hold.close()
         self._kept.clear()
         finish, self._finish = self._finish, []
@@ -113,14 +115,14 @@ class CudaBuffer:
     """A value in the memory of a GPU; it is freed, after the work given so far, when nothing references it.
 
     `ready`: the work that writes it; before work was given, an error, unless it is empty.
-    `replaced`: what a variable held before, until the work that writes this buffer has ended.
+    `stream`: the driver's stream in whose order it is freed: the one that allocated it, until its content is there.
 
     Args:
         pointer: where it is; 0 if it is empty.
-        free: is called with the pointer and the size at its end, by any thread.
+        free: is called with the pointer, the size and the stream at its end, by any thread.
     """
 
-    __slots__ = ("_free", "device", "dtype", "nbytes", "pointer", "ready", "replaced", "shape")
+    __slots__ = ("_free", "device", "dtype", "nbytes", "pointer", "ready", "shape", "stream")
 
     def __init__(
         self,
@@ -129,7 +131,8 @@ class CudaBuffer:
         shape: tuple[int, ...],
         nbytes: int,
         pointer: int,
-        free: Callable[[int, int], object],
+        stream: Handle,
+        free: Callable[[int, int, Handle], object],
     ) -> None:
         self.device = device
         self.dtype = dtype
@@ -142,11 +145,11 @@ class CudaBuffer:
             self.ready.error = InternalError(
                 f"a buffer of {device} was read before work was given that writes it"
             )
-        self.replaced: CudaBuffer | None = None
+        self.stream = stream
         self._free = free
 
     def __del__(self) -> None:
-        self._free(self.pointer, self.nbytes)
+        self._free(self.pointer, self.nbytes, self.stream)
 
     def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
         raise InternalError(f"a buffer of {self.device} was read as an array; it must be copied out")

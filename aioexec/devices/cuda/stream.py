@@ -25,8 +25,9 @@ class Stream:
     """See the module.
 
     Constant: `handle`; `_located`, which makes the error of work from that of the driver. Changing: `_batch`, the one that
-    takes work now, if any; `_count`, of batches; `_seen`, of each other stream, the number of the last batch that this one
-    waits for; `_queue`, what the running thread takes batches from; `_threads`, all that have not been joined.
+    takes work now, if any, and `_last`, the last that was begun; `_count`, of batches; `_seen`, of each other stream, the
+    number of the last batch that this one waits for; `_queue`, what the running thread takes batches from; `_threads`, those
+    that have not been joined.
 
     Args:
         context: the GPU's.
@@ -41,6 +42,7 @@ class Stream:
         self._context = context
         self._located = located
         self._batch: Batch | None = None
+        self._last: Batch | None = None
         self._count = 0
         self._seen: dict[object, int] = {}
         self._queue: SimpleQueue[Batch | None] | None = None
@@ -55,9 +57,14 @@ class Stream:
         if self._batch is None:
             self._start_thread()
             self._count += 1
-            self._batch = Batch(self, self._count, self.seal)
+            self._batch = self._last = Batch(self, self._count, self.seal)
             self._batch.loop.call_soon(self._seal, self._batch)
         return self._batch
+
+    @property
+    def unfinished(self) -> Batch | None:
+        """The last batch, if it has not ended: more work may be added as if it had been given with that."""
+        return None if self._last is None or self._last.has_ended else self._last
 
     def wait_for(self, event: CudaEvent) -> None:
         """Let work that this stream is given later wait for other work, which is not held."""
