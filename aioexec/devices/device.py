@@ -108,6 +108,9 @@ class Device:
     def device_type(self) -> str:
         return self.attributes.device_type
 
+    def prepare(self) -> None:
+        """Get ready for planning and for the first step, as far as that takes long; called in a planner thread, maybe often."""
+
     def rewrite(self, subgraph: Any) -> None:
         """Change the `Subgraph` that this device will run; called before it is divided into items."""
 

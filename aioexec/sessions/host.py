@@ -155,6 +155,8 @@ class Host:
         # Imported in the planner thread, at the first plan: the import reads files, and `import aioexec` does without it.
         from aioexec.planning.pipeline import Planner
 
+        for device in self.device_set.devices:
+            device.prepare()
         return Planner(
             graph,
             bind,

@@ -45,7 +45,7 @@ class Gpus:
 
 class _Keeping(GPUDeviceFactory):
     def __init__(self, gpus: Gpus) -> None:
-        super().__init__(lambda: initialised(gpus.stub), lambda: None)
+        super().__init__(lambda: initialised(gpus.stub))
         self._owner = gpus
 
     def create_devices(self, options: Any, name_prefix: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -187,3 +188,32 @@ async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus):
         "/job:worker/replica:0/task:0/device:GPU:0",
         "/job:worker/replica:0/task:1/device:GPU:0",
     ]
+
+
+async def test_the_gpu_is_opened_off_the_event_loop(gpus: Gpus, monkeypatch: pytest.MonkeyPatch):
+    threads = []
+    retain = gpus.stub._cuDevicePrimaryCtxRetain
+
+    def noted(ordinal: int) -> int:
+        threads.append(threading.current_thread())
+        return retain(ordinal)
+
+    monkeypatch.setattr(gpus.stub, "_cuDevicePrimaryCtxRetain", noted)
+    with graph() as g:
+        y = op("Neg", feed([2], name="x"))
+
+    async with session_on(g, "off") as session:
+        await session.run(y, {"x:0": [1, 2]})
+
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
+
+
+async def test_a_gpu_that_cannot_be_opened_does_not_matter_to_the_processor(gpus: Gpus):
+    gpus.stub.fail("cuDevicePrimaryCtxRetain", "OUT_OF_MEMORY")
+    with graph() as g:
+        x = feed([2])
+        with g.device("/cpu:0"):
+            here = op("Neg", x)
+    async with session_on(g, "off") as session:
+        np.testing.assert_array_equal(await session.run(here, {x: [1, 2]}), [-1, -2])

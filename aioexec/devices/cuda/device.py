@@ -5,13 +5,16 @@ is held: while its module is translated, or an array is copied to page-locked me
 buffer of other streams waits for it there, so neither the event loop nor a worker waits for the GPU. Memory is allocated and
 freed in the order of the streams: a buffer that is dropped is freed after the work on it, and reused by the work that follows.
 
-The GPU is used from the first call on: a new device has no context. All methods are for the event loop's thread.
+The GPU is used from `prepare` or the first call on: a new device has no context. All other methods are for the event loop's
+thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,8 +25,10 @@ import numpy as np
 from aioexec.devices.cuda.driver import CudaError, Handle
 from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
+from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
-from aioexec.devices.cuda.pinned import SMALL, Block, PinnedMemory
+from aioexec.devices.cuda.open_gpu import OpenGpu
+from aioexec.devices.cuda.pinned import SMALL, Block
 from aioexec.devices.cuda.stream import Stream
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.memory_device import MemoryDevice
@@ -35,37 +40,13 @@ from aioexec.resources.buffer import Buffer, Event
 Array = np.ndarray[Any, Any]
 
 
-class OpenGpu:
-    """What a device uses of a GPU: `gpu`, its three streams, and page-locked memory.
-
-    Args:
-        device: the device's full name.
-    """
-
-    def __init__(self, gpu: Gpu, device: str) -> None:
-        gpu.driver.enter(gpu.context)
-
-        def stream(purpose: str) -> Stream:
-            located = partial(gpu.located, device=device)
-            return Stream(f"aioexec-gpu-{gpu.ordinal}-{purpose}", gpu.driver, gpu.context, located)
-
-        self.gpu = gpu
-        self.compute = stream("compute")
-        self.incoming = stream("copy-in")
-        self.outgoing = stream("copy-out")
-        self.pinned = PinnedMemory(gpu.driver, gpu.context)
-
-    @property
-    def streams(self) -> tuple[Stream, Stream, Stream]:
-        return self.compute, self.incoming, self.outgoing
-
-
 class CudaDevice(MemoryDevice):
     """See the module.
 
-    Constant: `limit`, in bytes; `_gpus`, `_ordinal`. Changing: `used`, bytes of the buffers that exist, of which `_freed` have
-    been freed since, maybe by other threads; `_open`, once the GPU is in use; `_is_closed`; `_loads`, the last load of a module
-    by a worker, by text; `_pending`, how much work has not ended; `_idle`, what waits for its end.
+    Constant: `limit`, in bytes; `_gpus`, `_ordinal`. Changing: `_allocated`, bytes of the buffers that were made, of which
+    `_freed` have been freed since, maybe by other threads; `_open`, once the GPU is in use, guarded by `_opening` until then;
+    `_is_closed`; `_loads`, the last load of a module by a worker, by text; `_pending`, how much work has not ended; `_idle`,
+    what waits for its end.
 
     Args:
         ordinal: of the GPU in `gpus`.
@@ -78,6 +59,7 @@ class CudaDevice(MemoryDevice):
         self._ordinal = ordinal
         self._allocated = 0
         self._freed: deque[int] = deque()
+        self._opening = threading.Lock()
         self._open: OpenGpu | None = None
         self._is_closed = False
         self._loads: dict[str, CudaEvent] = {}
@@ -148,6 +130,12 @@ class CudaDevice(MemoryDevice):
             self._idle.append(idle)
             await idle
 
+    def prepare(self) -> None:
+        """Register the kernels, and make a context; if that fails, so does the first use."""
+        ensure_kernels()
+        with contextlib.suppress(OpError):
+            self._opened()
+
     def dismiss(self) -> None:
         super().dismiss()
         if self._open is not None:
@@ -183,20 +171,25 @@ class CudaDevice(MemoryDevice):
             FailedPreconditionError: its driver cannot be used.
             InternalError: it fails at the first use.
         """
-        if self._is_closed:
-            raise UnavailableError(f"{self.name} is closed")
-        opened = self._open
-        if opened is None:
-            gpu = self._gpus.hold(self._ordinal)
-            try:
-                opened = self._open = OpenGpu(gpu, self.name)
-            except BaseException:
-                self._gpus.release(self._ordinal)
-                raise
+        opened = self._open or self._opened()
         if opened.gpu.lost is not None:
             raise opened.gpu.lost
         opened.gpu.driver.enter(opened.gpu.context)
         return opened
+
+    def _opened(self) -> OpenGpu:
+        """The GPU, maybe for the first time, which takes up to a second; any thread."""
+        with self._opening:
+            if self._is_closed:
+                raise UnavailableError(f"{self.name} is closed")
+            if self._open is None:
+                gpu = self._gpus.hold(self._ordinal)
+                try:
+                    self._open = OpenGpu(gpu, self.name)
+                except BaseException:
+                    self._gpus.release(self._ordinal)
+                    raise
+            return self._open
 
     def _own(self, buffer: Buffer) -> CudaBuffer:
         if not isinstance(buffer, CudaBuffer) or buffer.device != self.name:

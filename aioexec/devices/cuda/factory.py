@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from aioexec.devices.cuda.device import CudaDevice
@@ -21,14 +20,6 @@ from aioexec.errors import FailedPreconditionError, InvalidArgumentError
 logger = logging.getLogger(__name__)
 
 
-@cache
-def _register_kernels() -> None:
-    """Register the kernels for GPUs, once: their registry is the process's, and so is what it imports."""
-    from aioexec.devices.cuda.registration import register_gpu_kernels  # imports ops and llvmlite
-
-    register_gpu_kernels()
-
-
 class GPUDeviceFactory(DeviceFactory):
     """Makes a device for each visible GPU, at most `device_count["GPU"]`, or the virtual devices of the options.
 
@@ -37,16 +28,10 @@ class GPUDeviceFactory(DeviceFactory):
 
     Args:
         open_driver: initialises the driver.
-        register_kernels: registers the kernels for GPUs; called whenever devices are made.
     """
 
-    def __init__(
-        self,
-        open_driver: Callable[[], Driver] = load_driver,
-        register_kernels: Callable[[], object] = _register_kernels,
-    ) -> None:
+    def __init__(self, open_driver: Callable[[], Driver] = load_driver) -> None:
         self._gpus = GPUs(open_driver)
-        self._register_kernels = register_kernels
         self._has_warned = False
 
     def list_physical_devices(self) -> list[str]:
@@ -75,8 +60,6 @@ class GPUDeviceFactory(DeviceFactory):
             for gpu, limits in zip(chosen, _memory_options(gpu_options, len(chosen)), strict=True)
             for each in limits
         ]
-        if planned:
-            self._register_kernels()
         pools = intra_op_pools(options, [None] * len(planned))
         return [
             CudaDevice(_attributes(name_prefix, index, gpu, limit), workers, self._gpus, gpu.ordinal)

@@ -141,6 +141,11 @@ def has_registered_kernels(op_type: str) -> bool:
     return op_type in _kernels
 
 
+def has_kernels_for(device_type: str) -> bool:
+    """Whether any kernels are registered for the device type."""
+    return any(kernel.device_type == device_type for kernels in _kernels.values() for kernel in kernels)
+
+
 def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernels: bool) -> KernelDef:
     """The kernel for a node with these attributes on a device type.
 

@@ -1,0 +1,34 @@
+"""What one device uses of a GPU, from its first use to its end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from aioexec.devices.cuda.gpu import Gpu
+from aioexec.devices.cuda.pinned import PinnedMemory
+from aioexec.devices.cuda.stream import Stream
+
+
+class OpenGpu:
+    """What a device uses of a GPU: `gpu`, its three streams, and page-locked memory.
+
+    Args:
+        device: the device's full name.
+    """
+
+    def __init__(self, gpu: Gpu, device: str) -> None:
+        gpu.driver.enter(gpu.context)
+
+        def stream(purpose: str) -> Stream:
+            located = partial(gpu.located, device=device)
+            return Stream(f"aioexec-gpu-{gpu.ordinal}-{purpose}", gpu.driver, gpu.context, located)
+
+        self.gpu = gpu
+        self.compute = stream("compute")
+        self.incoming = stream("copy-in")
+        self.outgoing = stream("copy-out")
+        self.pinned = PinnedMemory(gpu.driver, gpu.context)
+
+    @property
+    def streams(self) -> tuple[Stream, Stream, Stream]:
+        return self.compute, self.incoming, self.outgoing
