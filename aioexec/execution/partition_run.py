@@ -226,6 +226,9 @@ class PartitionRun(Run):
                     self._record_finished(activation)
                 except Exception as error:
                     step.fail(error)
+        del (
+            activation
+        )  # an error in what follows keeps this frame, and must not keep the values of an iteration
         self._advance()
 
     def _locate(self, activation: Activation, error: BaseException) -> BaseException:

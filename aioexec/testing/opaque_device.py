@@ -100,21 +100,29 @@ class _Task:
 class OpaqueDevice(MemoryDevice):
     """See the module.
 
-    Constant: `limit`, in bytes. Changing: `used`, bytes allocated; `launches`, how much work was given; `fails_from`, the
-    number of the launch with which it is lost, if any; `lost`, the error if it is; `_streams`, tasks by stream, in order;
-    `_is_scheduled`, whether the loop will call `_advance`.
+    Constant: `limit`, in bytes. Changing: `used`, bytes allocated; `allocations` and `launches`, how many there were;
+    `refuses_at`, the number of the allocation for which there is no memory, `fails_at`, that of the launch whose work fails,
+    and `fails_from`, that of the launch with which the device is lost, if any; `lost`, the error if it is; `_streams`, tasks by
+    stream, in order; `_is_scheduled`, whether the loop will call `_advance`.
 
     Args:
         seed: selects the order of the streams' work.
+        turn_seconds: the time between two of its turns, in each of which it does at most one task; 0: one turn of the loop.
     """
 
-    def __init__(self, attributes: DeviceAttributes, workers: Workers, seed: int = 0) -> None:
+    def __init__(
+        self, attributes: DeviceAttributes, workers: Workers, seed: int = 0, turn_seconds: float = 0.0
+    ) -> None:
         super().__init__(attributes, workers)
         self.limit = attributes.memory_limit
         self.used = 0
+        self.allocations = 0
         self.launches = 0
+        self.refuses_at: int | None = None
+        self.fails_at: int | None = None
         self.fails_from: int | None = None
         self.lost: UnavailableError | None = None
+        self._turn_seconds = turn_seconds
         self._random = random.Random(seed)
         self._streams: dict[str, deque[_Task]] = {}
         self._is_scheduled = False
@@ -124,7 +132,8 @@ class OpaqueDevice(MemoryDevice):
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> OpaqueBuffer:
         self._check()
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if self.used + nbytes > self.limit:
+        self.allocations += 1
+        if self.used + nbytes > self.limit or self.allocations == self.refuses_at:
             raise ResourceExhaustedError(
                 f"OOM when allocating tensor with shape {list(shape)} and type {dtype} on {self.name}: "
                 f"{nbytes} bytes, of {self.limit} bytes {self.limit - self.used} are free"
@@ -139,8 +148,11 @@ class OpaqueDevice(MemoryDevice):
             self.lose()
             self._check()
         read, written = [self._own(each) for each in reads], [self._own(each) for each in writes]
+        fails = self.launches == self.fails_at
 
         def run() -> None:
+            if fails:
+                raise InternalError(f"the work was aborted by {self.name}")
             for buffer, content in zip(written, work(*map(content_of, read)), strict=True):
                 self._write(buffer, content)
 
@@ -220,7 +232,11 @@ class OpaqueDevice(MemoryDevice):
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._advance)
+            loop = asyncio.get_running_loop()
+            if self._turn_seconds:
+                loop.call_later(self._turn_seconds, self._advance)
+            else:
+                loop.call_soon(self._advance)
 
     def _advance(self) -> None:
         """Do the next task of one of the streams that can go on, or leave this turn of the loop to others."""
@@ -240,7 +256,8 @@ class OpaqueDevice(MemoryDevice):
                 with np.errstate(all="ignore"):
                     task.run()
             except Exception as error:
-                failed = from_exception(error)
+                # Without traceback: the event keeps the error, and must not keep the frames of the work, with their buffers.
+                failed = from_exception(error.with_traceback(None))
         task.ended.end(failed)
 
 
@@ -258,13 +275,16 @@ def content_of(buffer: OpaqueBuffer) -> Array:
 class OpaqueDeviceFactory(DeviceFactory):
     """Makes `device_count["OPAQUE"]` devices, by default `count`.
 
-    `made` are the devices made last. Args: `seed` selects the order of their work; `memory_limit` is in bytes.
+    `made` are the devices made last. Args: `memory_limit` is in bytes; for `seed` and `turn_seconds` see `OpaqueDevice`.
     """
 
-    def __init__(self, count: int = 1, seed: int = 0, memory_limit: int = 1 << 30) -> None:
+    def __init__(
+        self, count: int = 1, seed: int = 0, memory_limit: int = 1 << 30, turn_seconds: float = 0.0
+    ) -> None:
         self.count = count
         self.seed = seed
         self.memory_limit = memory_limit
+        self.turn_seconds = turn_seconds
         self.made: list[OpaqueDevice] = []
 
     def list_physical_devices(self) -> list[str]:
@@ -275,7 +295,12 @@ class OpaqueDeviceFactory(DeviceFactory):
         names = [f"{name_prefix}/device:{DEVICE_TYPE}:{k}" for k in range(count)]
         pools = intra_op_pools(options, [None] * len(names))
         self.made = [
-            OpaqueDevice(DeviceAttributes(name, DEVICE_TYPE, self.memory_limit), workers, self.seed + k)
+            OpaqueDevice(
+                DeviceAttributes(name, DEVICE_TYPE, self.memory_limit),
+                workers,
+                self.seed + k,
+                self.turn_seconds,
+            )
             for k, (name, workers) in enumerate(zip(names, pools, strict=True))
         ]
         return list(self.made)

@@ -123,6 +123,7 @@ async def test_every_order_gives_the_same_values(opaque: OpaqueDeviceFactory, fi
 
 
 @pytest.mark.sweep
+@pytest.mark.timeout(900)
 async def test_two_thousand_orders(opaque: OpaqueDeviceFactory):
     await check_orders(opaque, range(2000))
 

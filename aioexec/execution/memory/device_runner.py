@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 
+from aioexec.errors import OpError
 from aioexec.execution.memory.device_work import DeviceWork
 from aioexec.execution.programs.structures import inputs_of, store
 from aioexec.execution.propagator import Values
@@ -35,9 +36,11 @@ class DeviceRunner:
             try:
                 self._run(instruction, values, work)
             except Exception as error:
-                traceback.clear_frames(
-                    error.__traceback__
-                )  # the error may be kept, and must not keep buffers
+                # The error may be kept, and must not keep buffers: frames, or closures of theirs, refer to them.
+                if isinstance(error, OpError):
+                    error.__traceback__ = None
+                else:
+                    traceback.clear_frames(error.__traceback__)
                 raise locate(error, instruction, self.item.device) from error
 
     def _run(self, instruction: Instruction, values: Values, work: DeviceWork) -> None:
