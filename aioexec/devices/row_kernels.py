@@ -39,8 +39,11 @@ def is_value_type(definition: OpDef, attr: AttrDef) -> bool:
 
 
 def value_types(row: Row) -> Mapping[str, list[DType]]:
-    """For each attribute that is the dtype of values: those that it may have and that a device holds."""
-    if row.role is Role.CONSTANT:
+    """For each attribute that is the dtype of values: those that it may have and that a device holds.
+
+    Empty for constants, which are in main memory, and for identities, which pass handles and values in main memory as well.
+    """
+    if row.role in (Role.CONSTANT, Role.IDENTITY):
         return {}
     definition, found = row.definition, {}
     for attr in definition.attrs:
@@ -115,11 +118,15 @@ def _make_variable(context: KernelContext) -> Compute:
 def output_shapes(
     row: Row, attrs: Attrs, inputs: Sequence[Any], takes_reference: Sequence[bool]
 ) -> list[tuple[int, ...] | None]:
-    """The shapes of the outputs for these inputs: buffers, arrays or variables; None where the rule gives none.
+    """The shapes of the outputs for these inputs: buffers, arrays or variables; None for references, or where there is no rule.
 
     Args:
         takes_reference: for each input, whether it is a reference, and so the variable itself.
     """
+
+    results = row.definition.outputs
+    if results and all(arg.is_ref for arg in results):
+        return [None for _ in results]  # an assignment may give a variable another shape
 
     def value(k: int) -> np.ndarray[Any, Any] | None:
         return inputs[k] if isinstance(inputs[k], np.ndarray) else None

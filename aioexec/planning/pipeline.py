@@ -13,7 +13,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.control_flow.fold_control_flow import fold_control_flow
-from aioexec.planning.control_flow.frames import frames
+from aioexec.planning.control_flow.frames import check_fetches, frames
 from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
 from aioexec.planning.host_copies import insert_copies
@@ -89,7 +89,8 @@ class Planner:
         subgraph = prune(signature)
         inline_bodies(subgraph, LOWERINGS)
         if any(node.feed is None and node.row.role is Role.ENTER for node in subgraph.nodes):
-            frames(subgraph)  # refuses malformed loops before passes traverse them
+            # Refuses malformed loops before passes traverse them, and fetches that would be sent from another device.
+            check_fetches(subgraph, frames(subgraph))
         self._run_passes(Grouping.PRE_PLACEMENT, subgraph)
         client = self.devices.devices[0].name
         set_devices(subgraph, self._place_subgraph(subgraph), client)

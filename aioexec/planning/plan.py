@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import parse
 from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.kernels.kernel_registry import RUN_BY_ENGINE, is_overridden
-from aioexec.planning.control_flow.frames import Frame, frames
+from aioexec.planning.control_flow.frames import Frame, check_fetches, frames
 from aioexec.planning.instruction import Instruction, RegionPlan, StructurePlan, with_inner
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
 from aioexec.planning.ownership import with_keepers
@@ -159,7 +158,7 @@ def assemble(
     fed = {id(node): position for position, node in enumerate(subgraph.feeds)}
     assembler = _Assembler(items, ids, values, fetches, bind, device, is_partial)
     frame_of = frames(subgraph)
-    _check_fetches(subgraph, frame_of)
+    check_fetches(subgraph, frame_of)
     made = assembler.items(frame_of)
     return Partition(
         device,
@@ -193,20 +192,6 @@ def _with_inner_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
             yield from node.structure.parameters
             for part in node.structure.regions:
                 yield from _with_inner_nodes(part.nodes)
-
-
-def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
-    """Refuse fetches inside of loops, which have a value for each iteration."""
-    for node, index in subgraph.fetches:
-        role = Role.PLACEHOLDER if node.feed is not None else node.row.role
-        frame: Frame | None = frame_of[id(node)]
-        if frame is not None and role is Role.EXIT:
-            frame = frame.parent
-        if role is Role.ENTER or (frame is not None and frame.parent is not None):
-            raise InvalidArgumentError(
-                f"{node.row.name} {node.name!r} cannot be fetched: its output {index} is inside a loop; fetch what leaves "
-                "it through an Exit"
-            )
 
 
 def _find_known(node: Node, index: int, bind: Bind) -> Any:

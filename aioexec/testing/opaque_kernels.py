@@ -2,7 +2,8 @@
 
 A kernel determines the shapes of the outputs by the row's shape rule, allocates them, and has the device call the row's NumPy
 kernel on the contents of its memory. What a shape depends on is in main memory. Not registered, so left to the processor:
-strings, lists of tensors, queues and other resources, ops that wait, and those whose output shape depends on data.
+strings, lists of tensors, queues and other resources, ops that wait, choices among references, and ops whose output shape
+depends on data.
 """
 
 from __future__ import annotations
@@ -51,11 +52,24 @@ def _can_run(row: Row) -> bool:
         return False
     if row.lists is not None and not row.lists.also_tensors:
         return False
-    uses_variable = bool(row.reads or row.writes) or row.role is Role.VARIABLE
+    if any(arg.is_ref for arg in row.definition.outputs) and not _first_is_reference(row):
+        return False
+    uses_variable = bool(row.reads or row.writes) or _makes_variable(row)
     if row.is_stateful and not uses_variable and row.definition.attr("seed") is None:
         return False
     fixed = {arg.dtype for arg in (*row.definition.inputs, *row.definition.outputs)}
     return not fixed & (ELSEWHERE - {dtypes.resource} if uses_variable else ELSEWHERE)
+
+
+def _makes_variable(row: Row) -> bool:
+    """Whether the op makes a variable, and no other resource."""
+    return row.role is Role.VARIABLE and row.definition.attr("dtype") is not None
+
+
+def _first_is_reference(row: Row) -> bool:
+    """Whether a reference that the op returns is its first input, or one that it makes."""
+    inputs = row.definition.inputs
+    return not inputs or inputs[0].is_ref
 
 
 def _maker(row: Row) -> Reference:

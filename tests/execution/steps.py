@@ -18,6 +18,7 @@ from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.step import DEFAULT, StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Compute
+from aioexec.graph.kernels.kernel_registry import find_kernel
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Signature
@@ -38,10 +39,12 @@ class Stepping:
     def bind(self, op: Operation, device: str) -> Compute:
         if (op, device) not in self._kernels:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
-            assert op.row.kernel is not None
-            resources = self.engine.devices[device].resources
-            context = NodeContext(op.name, device, op.attrs, inputs, outputs, resources, op.graph.functions)
-            self._kernels[op, device] = op.row.kernel(context)
+            place = self.engine.devices[device]
+            found = find_kernel(op.type, place.device_type, op.attrs, runs_cpu_kernels=place.runs_cpu_kernels)
+            context = NodeContext(
+                op.name, device, op.attrs, inputs, outputs, place.resources, op.graph.functions
+            )
+            self._kernels[op, device] = found.make(context)
         return self._kernels[op, device]
 
     def executor(

@@ -47,6 +47,8 @@ class DeviceRunner:
         inputs, role = inputs_of(instruction, values), instruction.node.row.role
         if role is Role.COPY_TO_DEVICE:
             values[instruction.outputs[0]] = work.copy_in(inputs[0], instruction)
+        elif role is Role.VARIABLE:
+            values[instruction.outputs[0]] = instruction.compute()
         elif role is Role.LOOP_COND:
             values[instruction.outputs[0]] = inputs[0]
         else:

@@ -6,7 +6,7 @@ one frame, a frame has one parent frame and one condition, and only a NextIterat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
@@ -45,6 +45,24 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
         if node.row.role is Role.MERGE:
             finder.check_inputs(node, node.producers())
     return finder.runs_in
+
+
+def check_fetches(graph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
+    """Check that no fetch is inside of a loop, where it has a value for each iteration.
+
+    Raises:
+        InvalidArgumentError: one is; names the node.
+    """
+    for node, index in graph.fetches:
+        role = Role.PLACEHOLDER if node.feed is not None else node.row.role
+        frame: Frame | None = frame_of[id(node)]
+        if frame is not None and role is Role.EXIT:
+            frame = frame.parent
+        if role is Role.ENTER or (frame is not None and frame.parent is not None):
+            raise InvalidArgumentError(
+                f"{node.row.name} {node.name!r} cannot be fetched: its output {index} is inside a loop; fetch what leaves "
+                "it through an Exit"
+            )
 
 
 def _has_no_loops(graph: Subgraph) -> bool:

@@ -136,7 +136,8 @@ class Inliner:
             node.inputs = [self._edge(edge) for edge in node.inputs]
             node.controls = [each for control in node.controls for each in self._control_sources(control)]
             if node.feed is None and node.row.role in self._lowerings:
-                call = Call(node.op, node.name, node.inputs, node.controls, is_conditional, node.op.device)
+                controls = _waits_of_call(node.inputs, node.controls)
+                call = Call(node.op, node.name, node.inputs, controls, is_conditional, node.op.device)
                 self._calls[id(node)] = node, call, self._lower(call)
             else:
                 self.nodes.append(node)
@@ -320,6 +321,15 @@ def _effects_before(order: Sequence[Operation], effects: Sequence[Operation]) ->
     return before
 
 
+def _waits_of_call(inputs: Sequence[Edge], controls: Sequence[Node]) -> list[Node]:
+    """The control inputs of a call, with those of its inputs that have control inputs.
+
+    An operation is made without the control inputs that an input of it has; but nodes of a body need not use that input.
+    """
+    waiting = (node for node, _ in inputs if node.feed is None and node.controls)
+    return list(dict.fromkeys([*controls, *(node for node in waiting if node.row.role not in CONTROL_FLOW)]))
+
+
 class _BodyWriter:
     """Writes one copy of a body.
 
@@ -379,7 +389,8 @@ class _BodyWriter:
         name, device = f"{self._name}/{op.name}", merge_names(self._call.device, op.device)
         if op.row.role in self._inliner._lowerings:
             is_conditional = self._call.is_conditional or self._pivot is not None or self._needs.may_be_dead
-            inner = self._inliner._lower(Call(op, name, inputs, controls, is_conditional, device))
+            waits = _waits_of_call(inputs, controls)
+            inner = self._inliner._lower(Call(op, name, inputs, waits, is_conditional, device))
             self._waits[op] = inner
             self._edges.update(zip(op.outputs, inner.outputs, strict=True))
             return

@@ -1,0 +1,37 @@
+"""The test modules here are those of other folders, with an opaque device: it gets every node that it has a kernel for.
+
+The default suite runs a share of the tests, which their names select; `-m sweep` runs the others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from aioexec.testing.opaque_device import OpaqueDeviceFactory
+from tests.tiers import ops as ops, tier as tier
+
+SHARE = 0.1
+"""The part of the tests that the default suite runs."""
+
+OF_PLANS = {"test_planning_and_running_no_ops_grows_with_their_number_only"}
+"""Tests of the plan that a graph has on one device."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests outside of the share; before tests are selected by their markers."""
+    here = Path(__file__).parent
+    mine = [item for item in items if item.path.parent == here]
+    dropped = {item for item in mine if getattr(item, "originalname", "") in OF_PLANS}
+    for item in mine:
+        if Random(item.nodeid).random() > SHARE:
+            item.add_marker(pytest.mark.sweep)
+    items[:] = [item for item in items if item not in dropped]
+
+
+@pytest.fixture(autouse=True)
+def on_the_device(opaque: OpaqueDeviceFactory) -> None:
+    """Have everything that can be placed on the device placed there."""

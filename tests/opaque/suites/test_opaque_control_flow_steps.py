@@ -1,0 +1,3 @@
+"""The tests of `tests.execution.test_control_flow`, on an opaque device."""
+
+from tests.execution.test_control_flow import *

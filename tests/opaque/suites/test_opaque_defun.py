@@ -1,0 +1,3 @@
+"""The tests of `tests.ops.functions.test_defun`, on an opaque device."""
+
+from tests.ops.functions.test_defun import *

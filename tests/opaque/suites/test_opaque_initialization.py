@@ -1,0 +1,3 @@
+"""The tests of `tests.ops.state.test_initialization`, on an opaque device."""
+
+from tests.ops.state.test_initialization import *
