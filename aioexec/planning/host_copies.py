@@ -3,6 +3,8 @@
 Each input of a node is expected in one of the two memories, and each output is left in one: `host_memory` of the kernel says in
 main memory, everything else is in the device's. Strings and lists of tensors are always in main memory; variables and other
 resources are objects, in neither. Where an edge leads from one memory to the other, a copy is inserted, one for all consumers.
+A reference is read when its consumer runs: each consumer has a copy of its own, which waits for everything the consumer waits
+for, and so is in the same iteration of a loop.
 
 A constant is uploaded once for all steps: its copy is a constant too (see `Partition.uploads`).
 """
@@ -35,7 +37,7 @@ def insert_copies(part: Subgraph, device: str, device_type: str, new_name: NewNa
         device, device_type: its full name, and its type.
     """
     maker = NodeMaker(new_name)
-    copies: dict[tuple[int, int, _Memory], Node] = {}
+    copies: dict[tuple[int, int, _Memory, int], Node] = {}
     for node in list(part.nodes):
         if node.feed is not None or node.is_constant:
             continue
@@ -43,11 +45,26 @@ def insert_copies(part: Subgraph, device: str, device_type: str, new_name: NewNa
             wanted = _memory_of_input(node, position, device_type)
             if wanted in (_Memory.NEITHER, _memory_of_output(edge, device_type)):
                 continue
-            key = (id(edge[0]), edge[1], wanted)
+            is_reference = edge[0].output_dtype(edge[1]).is_ref
+            key = (id(edge[0]), edge[1], wanted, id(node) if is_reference else 0)
             if key not in copies:
                 copies[key] = _copy(edge, wanted, device, maker)
+                if is_reference:
+                    copies[key].controls = _waits(node, edge[0])
             node.inputs[position] = (copies[key], 0)
     part.nodes = in_order([*part.nodes, *copies.values()])
+
+
+def _waits(node: Node, variable: Node) -> list[Node]:
+    """What a node waits for besides a variable, but for values that are known when the step begins."""
+    producers = [
+        producer
+        for producer, _ in node.inputs
+        if producer is not variable
+        and not producer.is_constant
+        and (producer.feed is not None or producer.row.role is not Role.VARIABLE)
+    ]
+    return list(dict.fromkeys([*node.controls, *producers]))
 
 
 def _copy(edge: Edge, wanted: _Memory, device: str, maker: NodeMaker) -> Node:
