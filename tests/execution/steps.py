@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.builtin import register_builtin_factories
 from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.devices.registry import DeviceFactory
 from aioexec.execution.engine import Engine, JitMode
@@ -70,7 +69,6 @@ class Stepping:
 @contextlib.asynccontextmanager
 async def stepping(graph: Graph, jit: JitMode = "off", **device_count: int) -> AsyncIterator[Stepping]:
     """Devices and an engine for a graph, closed at the end."""
-    register_builtin_factories()
     options = SessionOptions(jit=jit, device_count=device_count)
     devices = DeviceFactory.add_devices(options, LOCALHOST)
     made = Stepping(graph, DeviceSet(devices), jit)
