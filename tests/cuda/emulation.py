@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -25,24 +25,43 @@ Grid = tuple[int, int, int]
 REGISTER = re.compile(r"^declare i32 @llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])\(\)$", re.MULTILINE)
 BARRIER = "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)"
 NAMES = [f"{name}.{axis}" for name in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"]
-WAIT, INDEX = ctypes.CFUNCTYPE(None), ctypes.CFUNCTYPE(ctypes.c_int32)
+LIBC: Any = ctypes.CDLL(None)
 
 
 class Block:
-    """The threads of the block that runs at present, for kernels with barriers."""
+    """The threads of the block that runs at present: the C library's barrier, and for each thread its number.
+
+    Compiled kernels use both without the interpreter lock.
+    """
 
     def __init__(self) -> None:
-        self.local = threading.local()
-        self.barrier = threading.Barrier(1)
-        self.wait = WAIT(lambda: void(self.barrier.wait()))
-        self.index = INDEX(lambda: int(self.local.index))
+        self.barrier = ctypes.create_string_buffer(64)
+        self.key = ctypes.c_uint()
+        assert LIBC.pthread_key_create(ctypes.byref(self.key), None) == 0
 
+    def run(self, count: int, call: Callable[[], object]) -> None:
+        """Make a call in so many threads."""
+        LIBC.pthread_barrier_init(self.barrier, None, count)
 
-def void(_: object) -> None:
-    """ctypes takes no value from a function without a result."""
+        def enter(index: int) -> None:
+            LIBC.pthread_setspecific(self.key, ctypes.c_void_p(index))
+            call()
+
+        threads = [threading.Thread(target=enter, args=(k,)) for k in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        LIBC.pthread_barrier_destroy(self.barrier)
 
 
 BLOCK = Block()
+
+
+def address(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
 def on_processor(text: str, entry: str, parameters: str) -> str:
@@ -56,18 +75,25 @@ def on_processor(text: str, entry: str, parameters: str) -> str:
         name = f"{match[1]}.{match[2]}"
         head = f"define internal i32 @emulated.{name}() alwaysinline {{\n"
         if has_barrier and name == "tid.x":
-            address = ctypes.cast(BLOCK.index, ctypes.c_void_p).value
-            return f"{head}  %f = inttoptr i64 {address} to ptr\n  %x = call i32 %f()\n  ret i32 %x\n}}"
+            return (
+                f"{head}  %f = inttoptr i64 {address(LIBC.pthread_getspecific)} to ptr\n"
+                f"  %p = call ptr %f(i32 {BLOCK.key.value})\n  %x = ptrtoint ptr %p to i32\n  ret i32 %x\n}}"
+            )
         return f"{head}  %x = load i32, ptr @{name}\n  ret i32 %x\n}}"
 
     text = REGISTER.sub(read, text).replace("@llvm.nvvm.read.ptx.sreg.", "@emulated.")
+    run = RUN_BLOCK
     if has_barrier:
-        address = ctypes.cast(BLOCK.wait, ctypes.c_void_p).value
-        head = "define internal void @emulated.barrier(i32 %all) alwaysinline {\n"
-        text = text.replace(
-            BARRIER, f"{head}  %f = inttoptr i64 {address} to ptr\n  call void %f()\n  ret void\n}}"
-        ).replace("@llvm.nvvm.barrier.cta.sync.aligned.all", "@emulated.barrier")
-    return "\n".join([*registers, text, RUN_BLOCK.format(entry=entry, parameters=parameters)])
+        run = RUN_TOGETHER
+        barrier = (
+            "define internal void @emulated.barrier(i32 %all) noinline {\n"
+            f"  %f = inttoptr i64 {address(LIBC.pthread_barrier_wait)} to ptr\n"
+            f"  %b = inttoptr i64 {address(BLOCK.barrier)} to ptr\n"
+            "  %x = call i32 %f(ptr %b)\n  ret void\n}"
+        )
+        text = text.replace(BARRIER, barrier)
+        text = text.replace("@llvm.nvvm.barrier.cta.sync.aligned.all", "@emulated.barrier")
+    return "\n".join([*registers, text, run.format(entry=entry, parameters=parameters)])
 
 
 RUN_BLOCK = """\
@@ -82,6 +108,41 @@ thread:
   %next = add i32 %t, 1
   %more = icmp ult i32 %next, %threads
   br i1 %more, label %thread, label %exit
+exit:
+  ret void
+}}
+"""
+
+
+RUN_TOGETHER = """\
+define void @run_block({parameters}) {{
+entry:
+  %columns = load i32, ptr @nctaid.x
+  %rows = load i32, ptr @nctaid.y
+  %t = call i32 @emulated.tid.x()
+  %is.first = icmp eq i32 %t, 0
+  br label %block
+block:
+  %x = phi i32 [ 0, %entry ], [ %x.next, %run ]
+  %y = phi i32 [ 0, %entry ], [ %y.next, %run ]
+  call void @emulated.barrier(i32 0)
+  br i1 %is.first, label %set, label %ready
+set:
+  store i32 %x, ptr @ctaid.x
+  store i32 %y, ptr @ctaid.y
+  br label %ready
+ready:
+  call void @emulated.barrier(i32 0)
+  br label %run
+run:
+  call void @{entry}({parameters})
+  %x.after = add i32 %x, 1
+  %is.last = icmp eq i32 %x.after, %columns
+  %x.next = select i1 %is.last, i32 0, i32 %x.after
+  %y.after = add i32 %y, 1
+  %y.next = select i1 %is.last, i32 %y.after, i32 %y
+  %more = icmp ult i32 %y.next, %rows
+  br i1 %more, label %block, label %exit
 exit:
   ret void
 }}
@@ -109,9 +170,8 @@ class Emulated:
         self.engine = binding.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
         types: Any = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "double": ctypes.c_double}
-        name = entry if self.has_barrier else "run_block"
         prototype = ctypes.CFUNCTYPE(None, *(types[kind] for kind in self.kinds))
-        self.call = prototype(self.engine.get_function_address(name))
+        self.call = prototype(self.engine.get_function_address("run_block"))
 
     def launch(self, grid: Grid, threads: int, arguments: Sequence[Any]) -> None:
         """Run the kernel; arguments are arrays or NumPy scalars."""
@@ -119,30 +179,17 @@ class Emulated:
         assert len(plain) == len(self.kinds), f"{len(plain)} arguments for {len(self.kinds)} parameters"
         self._set("ntid", (threads, 1, 1))
         self._set("nctaid", grid)
-        for index in product(*(range(count) for count in reversed(grid))):
-            self._set("ctaid", tuple(reversed(index)))  # type: ignore[arg-type]
-            if self.has_barrier:
-                self._run_together(threads, plain)
-            else:
-                self.call(*plain)
+        if self.has_barrier:
+            BLOCK.run(threads, lambda: self.call(*plain))
+            return
+        for y, x in product(range(grid[1]), range(grid[0])):
+            self._set("ctaid", (x, y, 0))
+            self.call(*plain)
 
     def _set(self, name: str, values: Grid) -> None:
         for axis, value in zip("xyz", values, strict=True):
             address = self.engine.get_global_value_address(f"{name}.{axis}")
             ctypes.c_int32.from_address(address).value = value
-
-    def _run_together(self, count: int, arguments: Sequence[Any]) -> None:
-        BLOCK.barrier = threading.Barrier(count)
-
-        def run(index: int) -> None:
-            BLOCK.local.index = index
-            self.call(*arguments)
-
-        threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
 
 
 @lru_cache(maxsize=64)

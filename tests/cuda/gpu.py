@@ -11,6 +11,7 @@ import numpy as np
 from aioexec.devices.cuda.generated import GeneratedModule
 from aioexec.devices.cuda.kernels import GpuKernel
 from aioexec.devices.cuda.launch import Address, Launch
+from aioexec.devices.cuda.ptx import reductions
 from aioexec.devices.row_kernels import host_memory
 from aioexec.graph.attrs import input_count
 from aioexec.graph.kernels.kernel import Spec
@@ -22,7 +23,7 @@ from tests.ops.harness import Ref, Setting, tensor_dtype
 from tests.ops.native import Array, aligned, garbage
 
 FEW = 4
-"""Threads of a block that wait for each other: these kernels are right for any power of two."""
+"""Threads of the blocks of reductions, which are right for any power of two."""
 
 
 class EmulatedBuffer:
@@ -50,7 +51,7 @@ class EmulatedLauncher:
         self.modules.append(work.module)
         arguments = [pointer(each, (*reads, *writes)) for each in work.arguments]
         kernel = emulated(work.module.ir, work.entry)
-        threads = min(work.block[0], FEW) if kernel.has_barrier else work.block[0]
+        threads = FEW if work.entry == reductions.ENTRY and kernel.has_barrier else work.block[0]
         kernel.launch(work.grid, threads, arguments)
 
 

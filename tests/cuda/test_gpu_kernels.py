@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aioexec.devices.cuda import products
+from aioexec.devices.cuda.ptx.contractions import Tile
 from aioexec.devices.cuda.registration import DEVICE_TYPE, maker, register_gpu_kernels
 from aioexec.devices.cuda.supported import FAMILIES
 from aioexec.errors import OpError, UnimplementedError
@@ -32,6 +34,12 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SUPPORTED:
         kernel_registry._kernels[name] = list(kernel_registry._kernels.get(name, ()))
     register_gpu_kernels()
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products in tiles of few elements, so that few threads wait for each other, and small matrices have several."""
+    monkeypatch.setattr(products, "TILE", Tile(8, 8, 4, 2, 2))
 
 
 def cases_of(op_type: str) -> list[Case]:

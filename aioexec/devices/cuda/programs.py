@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.devices.cuda import normalizing, reducing
+from aioexec.devices.cuda import convolving, normalizing, products, reducing
 from aioexec.devices.cuda.binding import bind, copy_row
 from aioexec.devices.cuda.program import Binder, Program
 from aioexec.devices.cuda.rows import device_row
 from aioexec.graph.kernels.kernel import Alias, Attrs, Operand, Spec
 from aioexec.graph.registry import Row
 
-BINDERS: dict[str, Binder] = {**reducing.BINDERS, **normalizing.BINDERS}
+BINDERS: dict[str, Binder] = {
+    **reducing.BINDERS,
+    **normalizing.BINDERS,
+    **products.BINDERS,
+    **convolving.BINDERS,
+}
 """Of the ops whose native form is a loop."""
 
 

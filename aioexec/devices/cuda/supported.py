@@ -62,6 +62,12 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         """
     ),
     "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin"),
+    "products and convolutions": _names(
+        """
+        MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
+        DepthwiseConv2dNative
+        """
+    ),
     "softmax and normalisation": _names(
         """
         Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm FusedBatchNorm

@@ -1,0 +1,197 @@
+"""Programs of convolutions: products whose left matrix is the windows of an image, read where they are (implicit gemm).
+
+The gradient of the image is a convolution too: of the gradients, with zeros between and around them, with the reversed filter.
+That of the filter sums products over all windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aioexec.devices.cuda.products import Contraction, contract, sum_dtype
+from aioexec.devices.cuda.program import Binder, Program, full
+from aioexec.devices.cuda.ptx.reductions import Reduction
+from aioexec.devices.cuda.reducing import SUM, zero
+from aioexec.devices.cuda.windows import padded, step_strides, windows
+from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
+from aioexec.graph.kernels.launches import View, c_strides
+
+OUTPUT = Operand("output", 0)
+
+
+def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+    """m: the windows; k: what is in one of them; n: the filters; batch: groups of channels."""
+    x, filter_, out = inputs[0], inputs[1], outputs[0]
+    dtype, program = x.dtype.name, Program()
+    if len(x.shape) != 4:
+        return None
+    rows, columns, depth, filters = filter_.shape
+    at = windows(attrs, (rows, columns), x.shape, out.shape)
+    if 0 in out.shape:
+        return program
+    image = padded(program, Operand("input", 0), dtype, x.shape, at, out.shape)
+    a, c = at.of(image.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    b = c_strides(filter_.shape, filter_.dtype.itemsize)
+    images, height, width, _ = at.of(out.shape)
+    groups = at.of(x.shape)[3] // max(depth, 1) or 1
+    group = filters // groups
+    down, right, row, column = step_strides(at, image)
+    contract(
+        program,
+        Contraction(
+            (image.operand, dtype),
+            (Operand("input", 1), dtype),
+            (OUTPUT, dtype),
+            ((groups, depth * a[3], group * b[3], group * c[3]),),
+            ((images, a[0], c[0]), (height, down, c[1]), (width, right, c[2])),
+            ((group, b[3], c[3]),),
+            ((rows, row, b[0]), (columns, column, b[1]), (depth, a[3], b[2])),
+        ),
+    )
+    return program
+
+
+def bind_filter_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+    """m: a place in the filter; k: the windows; n: the filters; batch: groups of channels."""
+    x, dy, out = inputs[0], inputs[2], outputs[0]
+    dtype, program = x.dtype.name, Program()
+    if len(x.shape) != 4:
+        return None
+    rows, columns, depth, filters = out.shape
+    at = windows(attrs, (rows, columns), x.shape, dy.shape)
+    if 0 in dy.shape or 0 in x.shape:
+        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        return program
+    image = padded(program, Operand("input", 0), dtype, x.shape, at, dy.shape)
+    a, b = at.of(image.strides), at.of(c_strides(dy.shape, dy.dtype.itemsize))
+    c = c_strides(out.shape, out.dtype.itemsize)
+    images, height, width, _ = at.of(dy.shape)
+    groups = at.of(x.shape)[3] // max(depth, 1) or 1
+    group = filters // groups
+    down, right, row, column = step_strides(at, image)
+    contract(
+        program,
+        Contraction(
+            (image.operand, dtype),
+            (Operand("input", 2), dtype),
+            (OUTPUT, dtype),
+            ((groups, depth * a[3], group * b[3], group * c[3]),),
+            ((rows, row, c[0]), (columns, column, c[1]), (depth, a[3], c[2])),
+            ((group, b[3], c[3]),),
+            ((images, a[0], b[0]), (height, down, b[1]), (width, right, b[2])),
+        ),
+    )
+    return program
+
+
+def bind_input_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+    """m: the elements of the image; k: places in the filter, reversed, and filters; n: channels; batch: groups of channels."""
+    filter_, dy, out = inputs[1], inputs[2], outputs[0]
+    dtype, program = dy.dtype.name, Program()
+    if len(dy.shape) != 4 or len(out.shape) != 4:
+        return None
+    rows, columns, depth, filters = filter_.shape
+    at = windows(attrs, (rows, columns), out.shape, dy.shape)
+    if 0 in dy.shape or 0 in out.shape or 0 in filter_.shape:
+        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        return program
+    spread = spread_gradients(program, attrs, dy, out.shape, at.size)
+    a, c = at.of(spread.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    b = c_strides(filter_.shape, filter_.dtype.itemsize)
+    images, height, width, channels = at.of(out.shape)
+    groups = channels // depth
+    group = filters // groups
+    contract(
+        program,
+        Contraction(
+            (spread.operand, dtype),
+            (Operand("input", 1, (rows - 1) * b[0] + (columns - 1) * b[1]), dtype),
+            (OUTPUT, dtype),
+            ((groups, group * a[3], group * b[3], depth * c[3]),),
+            ((images, a[0], c[0]), (height, a[1], c[1]), (width, a[2], c[2])),
+            ((depth, b[2], c[3]),),
+            (
+                (rows, at.dilation[0] * a[1], -b[0]),
+                (columns, at.dilation[1] * a[2], -b[1]),
+                (group, a[3], b[3]),
+            ),
+        ),
+    )
+    return program
+
+
+def spread_gradients(
+    program: Program, attrs: Attrs, dy: Spec, image: tuple[int, ...], size: tuple[int, int]
+) -> View:
+    """The gradients at the distances that the windows have in the image, zeros elsewhere, such that the window at an element of
+    the image covers the gradients it contributes to. Those of windows in the padding alone are left out."""
+    at = windows(attrs, size, image, dy.shape)
+    wanted, taken = list(dy.shape), list(dy.shape)
+    given = full(Operand("input", 2), dy.dtype.name, dy.shape)
+    places = []
+    skipped = 0  # bytes of gradients that contribute nothing
+    for place, axis in enumerate(at.axes[1:3]):
+        step, begin = at.step[place], at.reach[place] - at.before[place]
+        first = max(-(begin // step), 0)
+        begin += first * step
+        taken[axis] = max(dy.shape[axis] - first, 0)
+        skipped += first * given.strides[axis]
+        wanted[axis] = max(image[axis] + at.reach[place], begin + (taken[axis] - 1) * step + 1)
+        places.append((axis, begin, step))
+    shape = tuple(wanted)
+    if shape == dy.shape:
+        return given
+    target = program.space(given.dtype, shape)
+    program.elementwise("y = 0", [], [("y", target)], shape)
+    offset = sum(begin * target.strides[axis] for axis, begin, _ in places)
+    strides = list(target.strides)
+    for axis, _, step in places:
+        strides[axis] *= step
+    inner = View(Operand("scratch", target.operand.index, offset), given.dtype, tuple(strides))
+    source = View(Operand("input", 2, skipped), given.dtype, given.strides)
+    program.elementwise("y = x", [("x", source)], [("y", inner)], tuple(taken))
+    return target
+
+
+def bind_depthwise(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+    """A sum over each window for each channel and multiplier."""
+    x, filter_, out = inputs[0], inputs[1], outputs[0]
+    dtype, program = x.dtype.name, Program()
+    rows, columns, depth, multiplier = filter_.shape
+    at = windows(attrs, (rows, columns), x.shape, out.shape)
+    if 0 in out.shape:
+        return program
+    image = padded(program, Operand("input", 0), dtype, x.shape, at, out.shape)
+    a, c = at.of(image.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    b = c_strides(filter_.shape, filter_.dtype.itemsize)
+    images, height, width, _ = at.of(out.shape)
+    down, right, row, column = step_strides(at, image)
+    kind = sum_dtype(dtype)
+    add = Reduction(
+        f"z = cast(x, {kind!r}) * cast(f, {kind!r})",
+        SUM,
+        f"y = cast(c, {dtype!r})",
+        (("x", dtype), ("f", dtype)),
+        kind,
+        dtype,
+        zero(kind),
+    )
+    program.reduce(
+        add,
+        [
+            View(image.operand, dtype, (a[0], down, right, a[3], 0, row, column)),
+            View(Operand("input", 1), dtype, (0, 0, 0, b[2], b[3], b[0], b[1])),
+        ],
+        View(OUTPUT, dtype, (c[0], c[1], c[2], multiplier * c[3], c[3])),
+        (images, height, width, depth, multiplier, rows, columns),
+        {5, 6},
+    )
+    return program
+
+
+BINDERS: dict[str, Binder] = {
+    "Conv2D": bind_forward,
+    "Conv2DBackpropInput": bind_input_gradient,
+    "Conv2DBackpropFilter": bind_filter_gradient,
+    "DepthwiseConv2dNative": bind_depthwise,
+}

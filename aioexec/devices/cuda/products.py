@@ -1,0 +1,208 @@
+"""Programs of products of matrices, and the contraction that convolutions share with them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.devices.cuda.generated import GeneratedModule
+from aioexec.devices.cuda.program import Binder, Program, wide
+from aioexec.devices.cuda.ptx import contractions
+from aioexec.devices.cuda.ptx.contractions import Layout, Tile, Types
+from aioexec.devices.cuda.ptx.reductions import Reduction
+from aioexec.devices.cuda.reducing import SUM, zero
+from aioexec.devices.cuda.rows import SHORT, DeviceRow
+from aioexec.devices.jit.llvm.ir import ITEM_SIZES
+from aioexec.errors import UnimplementedError
+from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
+from aioexec.graph.kernels.launches import View, broadcast_strides, c_strides, collapse
+
+Axis = tuple[int, ...]
+"""The size of a dimension, and its stride in bytes in each operand that has it, in the order a, b, c."""
+
+TILE = Tile()
+MOST_BATCHES = 65_535
+FEW_TILES = 128
+"""Tiles below which a GPU is not filled: then the terms are divided among several tiles."""
+MANY_TERMS = 512
+_SHORT_INTEGERS = frozenset({"int8", "int16", "uint8", "uint16"})
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """c[batch, m, n] = sum over k of a[batch, m, k] b[batch, k, n]; see `ptx.contractions`.
+
+    Attributes:
+        a, b, c: where they begin, and their dtypes.
+        batch: dimensions with strides in a, b and c; `m` in a and c; `n` in b and c; `k` in a and b.
+    """
+
+    a: tuple[Operand, str]
+    b: tuple[Operand, str]
+    c: tuple[Operand, str]
+    batch: tuple[Axis, ...]
+    m: tuple[Axis, ...]
+    n: tuple[Axis, ...]
+    k: tuple[Axis, ...]
+
+
+def sum_dtype(dtype: str) -> str:
+    """The dtype in which sums of products are computed."""
+    return "int32" if dtype in _SHORT_INTEGERS else wide(dtype)
+
+
+def size_of(axes: Sequence[Axis]) -> int:
+    return prod(axis[0] for axis in axes)
+
+
+def contract(program: Program, given: Contraction) -> None:
+    """Add a contraction; the terms of a small product with many of them are divided, and the sums added up."""
+    outputs = size_of(given.batch) * size_of(given.m) * size_of(given.n)
+    if not outputs:
+        return
+    tiles = size_of(given.batch) * -(-size_of(given.m) // TILE.m) * -(-size_of(given.n) // TILE.n)
+    parts = 1
+    if tiles < FEW_TILES and size_of(given.k) >= MANY_TERMS:
+        parts, k = divided(given.k, -(-FEW_TILES // tiles))
+    if parts == 1:
+        program.rows.append(launch(given))
+        return
+    kind, size = sum_dtype(given.c[1]), ITEM_SIZES[sum_dtype(given.c[1])]
+    shape = tuple(axis[0] for axis in (*given.batch, *given.m, *given.n))
+    steps = c_strides(shape, size)
+    partial = program.space(kind, (parts, *shape))
+    first, second = len(given.batch), len(given.batch) + len(given.m)
+    program.rows.append(
+        launch(
+            Contraction(
+                given.a,
+                given.b,
+                (partial.operand, kind),
+                (
+                    (parts, *k[0][1:], outputs * size),
+                    *((*axis[:3], step) for axis, step in zip(given.batch, steps[:first], strict=True)),
+                ),
+                tuple((*axis[:2], step) for axis, step in zip(given.m, steps[first:second], strict=True)),
+                tuple((*axis[:2], step) for axis, step in zip(given.n, steps[second:], strict=True)),
+                k[1:],
+            )
+        )
+    )
+    add = Reduction(
+        "z = x", SUM, f"y = cast(c, {given.c[1]!r})", (("x", kind),), kind, given.c[1], zero(kind)
+    )
+    strides = tuple(axis[-1] for axis in (*given.batch, *given.m, *given.n))
+    program.reduce(add, [partial], View(*given.c, strides), (parts, *shape), {0})
+
+
+def divided(axes: tuple[Axis, ...], wanted: int) -> tuple[int, tuple[Axis, ...]]:
+    """The terms in parts, about as many as wanted: their number, and the dimensions, those parts first."""
+    count, *steps = axes[0]
+    if len(axes) > 1 and count > 1:
+        return count, axes
+    parts = next((each for each in range(min(wanted, count // 64), 1, -1) if count % each == 0), 1)
+    inner = count // parts
+    return parts, ((parts, *(inner * step for step in steps)), (inner, *steps), *axes[1:])
+
+
+def launch(given: Contraction) -> DeviceRow:
+    """The launch of a contraction as it is."""
+    types = Types(given.a[1], given.b[1], given.c[1], sum_dtype(given.c[1]))
+    batch, m, n, k = (merged(axes) for axes in (given.batch, given.m, given.n, given.k))
+    if max(size_of(axes) for axes in (batch, m, n, k)) >= SHORT:
+        raise UnimplementedError("a product is too large for GPUs")
+    layout = Layout(
+        len(batch),
+        len(m),
+        len(n),
+        len(k),
+        a_along_k=k[-1][1] == ITEM_SIZES[types.a] or m[-1][1] != ITEM_SIZES[types.a],
+        b_along_k=k[-1][2] == ITEM_SIZES[types.b] and n[-1][1] != ITEM_SIZES[types.b],
+    )
+    tiles = -(-size_of(m) // TILE.m) * -(-size_of(n) // TILE.n)
+    words = (
+        *map(size_of, (batch, m, n, k)),
+        *(axis[0] for axes in (batch, m, n, k) for axis in axes),
+        *(axis[1] for axes in (batch, m, k) for axis in axes),
+        *(axis[2] for axis in batch),
+        *(axis[2] for axis in k),
+        *(axis[1] for axis in n),
+        *(axis[3] for axis in batch),
+        *(axis[2] for axes in (m, n) for axis in axes),
+    )
+    return DeviceRow(
+        contraction_module(types, layout, TILE),
+        (tiles, min(size_of(batch), MOST_BATCHES), 1),
+        TILE.threads,
+        0,
+        (given.a[0], given.b[0], given.c[0]),
+        (False, False, True),
+        tuple(map(np.int64, words)),
+    )
+
+
+def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """The same with adjacent dimensions merged where that is possible in all operands; at least one dimension."""
+    if not axes:
+        return ((1, 0, 0, 0),)
+    dims, strides = collapse(
+        tuple(axis[0] for axis in axes),
+        [tuple(each) for each in zip(*(axis[1:] for axis in axes), strict=True)],
+    )
+    return tuple((dim, *steps) for dim, *steps in zip(dims, *strides, strict=True))
+
+
+@functools.cache
+def contraction_module(types: Types, layout: Layout, tile: Tile) -> GeneratedModule:
+    return GeneratedModule(
+        f"product of {types.a}", contractions.ENTRY, functools.partial(contractions.emit, types, layout, tile)
+    )
+
+
+# Matrices
+
+
+def matmul(flip_x: str, flip_y: str) -> Binder:
+    """The product of the matrices in the last two dimensions of the inputs, the others broadcast; attributes say which are
+    transposed."""
+
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program:
+        x, y, out = inputs[0], inputs[1], outputs[0]
+        lead = out.shape[:-2]
+        a, b = (strides_of(spec, lead, attrs[name]) for spec, name in ((x, flip_x), (y, flip_y)))
+        c = c_strides(out.shape, out.dtype.itemsize)
+        terms = x.shape[-2] if attrs[flip_x] else x.shape[-1]
+        program = Program()
+        contract(
+            program,
+            Contraction(
+                (Operand("input", 0), x.dtype.name),
+                (Operand("input", 1), y.dtype.name),
+                (Operand("output", 0), out.dtype.name),
+                tuple(zip(lead, a, b, c, strict=False)),
+                ((out.shape[-2], a[-2], c[-2]),),
+                ((out.shape[-1], b[-1], c[-1]),),
+                ((terms, a[-1], b[-2]),),
+            ),
+        )
+        return program
+
+    return bind
+
+
+def strides_of(spec: Spec, lead: tuple[int, ...], is_flipped: bool) -> tuple[int, ...]:
+    """The strides of a matrix, of the dimensions it is broadcast to, and of its rows and columns when it is transposed."""
+    shape = (*lead, *spec.shape[-2:])
+    strides = broadcast_strides(spec.shape, spec.dtype.itemsize, shape)
+    strides = (*strides[:-2], *c_strides(spec.shape, spec.dtype.itemsize)[-2:])
+    return (*strides[:-2], strides[-1], strides[-2]) if is_flipped else strides
+
+
+BINDERS: dict[str, Binder] = {
+    "MatMul": matmul("transpose_a", "transpose_b"),
+    **{f"BatchMatMul{version}": matmul("adj_x", "adj_y") for version in ("", "V2", "V3")},
+}
