@@ -17,6 +17,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class StubKernel:
 
     Attributes:
         types: of its parameters: `POINTER`, or the type of a NumPy scalar.
-        compute: is called with the parameters: of a pointer the bytes from there to the end of the memory, to read and write.
+        compute: is called with the grid and block, six numbers, and the parameters; a pointer is the bytes from there to the
+            end of the memory, to read and write.
     """
 
     types: Sequence[Any]
@@ -420,19 +422,18 @@ class StubDriver:
 
     def _cuLaunchKernel(self, function: int, *rest: Any) -> None:
         *shape, _shared_bytes, stream, parameters, _extra = rest
-        if not all(0 < each < 1 << 31 for each in shape):
+        if not all(0 < each < 1 << 31 for each in shape) or prod(shape[3:]) > 1024:
             raise Refusal(_Result.CUDA_ERROR_INVALID_VALUE)
         kernel = self._functions[function]
         addresses = (ctypes.c_uint64 * len(kernel.types)).from_address(parameters)
         given = [_read(address, kind) for address, kind in zip(addresses, kernel.types, strict=True)]
 
         def run() -> None:
-            kernel.compute(
-                *(
-                    self._reached(int(value)) if kind == POINTER else value
-                    for value, kind in zip(given, kernel.types, strict=True)
-                )
-            )
+            arguments = [
+                self._reached(int(value)) if kind == POINTER else value
+                for value, kind in zip(given, kernel.types, strict=True)
+            ]
+            kernel.compute(shape, *arguments)
 
         self._submit(stream, run)
 

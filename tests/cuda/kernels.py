@@ -22,19 +22,19 @@ def add_kernels(stub: StubDriver) -> None:
     """Give a stub's GPUs the kernels "add", "neg", "fill" and "wild"."""
 
     @stub.kernel("add", POINTER, POINTER, POINTER, np.uint32)
-    def add(x: Any, y: Any, z: Any, n: np.uint32) -> None:
+    def add(shape: Any, x: Any, y: Any, z: Any, n: np.uint32) -> None:
         floats(z, n)[:] = floats(x, n) + floats(y, n)
 
     @stub.kernel("neg", POINTER, POINTER, np.uint32)
-    def neg(x: Any, y: Any, n: np.uint32) -> None:
+    def neg(shape: Any, x: Any, y: Any, n: np.uint32) -> None:
         floats(y, n)[:] = -floats(x, n)
 
     @stub.kernel("fill", POINTER, np.float32, np.bool_, np.uint32)
-    def fill(x: Any, value: np.float32, negated: np.bool_, n: np.uint32) -> None:
+    def fill(shape: Any, x: Any, value: np.float32, negated: np.bool_, n: np.uint32) -> None:
         floats(x, n)[:] = -value if negated else value
 
     @stub.kernel("wild", POINTER, POINTER, np.uint32)
-    def wild(x: Any, y: Any, n: np.uint32) -> None:
+    def wild(shape: Any, x: Any, y: Any, n: np.uint32) -> None:
         raise IndexError("an address outside of all memory")
 
 

@@ -45,7 +45,7 @@ class CudaDevice(MemoryDevice):
 
     Constant: `limit`, in bytes; `_gpus`, `_ordinal`. Changing: `_allocated`, bytes of the buffers that were made, of which
     `_freed` have been freed since, maybe by other threads; `_open`, once the GPU is in use, guarded by `_opening` until then;
-    `_is_closed`; `_loads`, the last load of a module by a worker, by text; `_pending`, how much work has not ended; `_idle`,
+    `_is_closed`; `_loads`, the last load of each module by a worker; `_pending`, how much work has not ended; `_idle`,
     what waits for its end.
 
     Args:
@@ -62,7 +62,7 @@ class CudaDevice(MemoryDevice):
         self._opening = threading.Lock()
         self._open: OpenGpu | None = None
         self._is_closed = False
-        self._loads: dict[str, CudaEvent] = {}
+        self._loads: dict[Module, CudaEvent] = {}
         self._pending = 0
         self._idle: list[asyncio.Future[None]] = []
 
@@ -333,9 +333,9 @@ class CudaDevice(MemoryDevice):
 
     def _loading(self, module: Module, gpu: Gpu) -> CudaEvent:
         """The event after which a module is loaded, by a worker."""
-        gate = self._loads.get(module.ptx)
+        gate = self._loads.get(module)
         if gate is None or not gate.is_held:
-            gate = self._loads[module.ptx] = self._in_worker(lambda: gpu.load(module))
+            gate = self._loads[module] = self._in_worker(lambda: gpu.load(module))
         return gate
 
     def _in_worker(self, call: Callable[[], object]) -> CudaEvent:

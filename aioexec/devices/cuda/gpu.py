@@ -57,8 +57,9 @@ class Gpu:
     """A GPU with a context.
 
     Constant: `driver`, `ordinal`, `context`, `pool`. Changing: `lost`, the error of calls from now on, once its context is
-    unusable; `is_open`, until the last holder has released it. `_lock` guards `_modules`, by text, which any thread may load;
-    `_functions` and `_granted` (whether it may copy from another GPU) keep answers of the driver.
+    unusable; `is_open`, until the last holder has released it. `_lock` guards `_texts`, modules by text, which workers load,
+    and `_modules`, the same by module; `_functions` and `_granted` (whether it may copy from another GPU) keep answers of the
+    driver.
 
     Raises:
         FailedPreconditionError: it has no memory pools.
@@ -74,8 +75,9 @@ class Gpu:
         self.lost: UnavailableError | None = None
         self.is_open = True
         self._lock = threading.Lock()
-        self._modules: dict[str, Handle] = {}
-        self._functions: dict[tuple[str, str, int], Handle] = {}
+        self._texts: dict[str, Handle] = {}
+        self._modules: dict[Module, Handle] = {}
+        self._functions: dict[tuple[Module, str, int], Handle] = {}
         self._granted: dict[int, bool] = {}
         self.context = driver.retain_context(ordinal)
         try:
@@ -90,7 +92,7 @@ class Gpu:
         driver, self.is_open = self.driver, False
         with contextlib.suppress(CudaError):  # an unusable context is released all the same
             driver.enter(self.context)
-            for module in self._modules.values():
+            for module in self._texts.values():
                 driver.unload_module(module)
             driver.destroy_pool(self.pool)
         with contextlib.suppress(CudaError):
@@ -121,27 +123,29 @@ class Gpu:
     # Modules
 
     def has_module(self, module: Module) -> bool:
-        """Whether a module is loaded."""
-        return module.ptx in self._modules
+        """Whether a module is loaded; does not look at its text, which may not be there yet."""
+        return module in self._modules
 
     def load(self, module: Module) -> None:
-        """Load a module, unless it is loaded; takes up to seconds.
+        """Load a module, unless one with its text is loaded; takes up to seconds.
 
         Raises:
             InternalError: the driver refuses it.
         """
+        text = module.ptx
         with self._lock:
-            if module.ptx in self._modules:
-                return
-            self.driver.enter(self.context)
-            try:
-                self._modules[module.ptx] = self.driver.load_module(module.ptx)
-            except CudaError as error:
-                if error.is_sticky:
-                    raise
-                raise InternalError(
-                    f"the GPU's driver refuses the kernels of {module.name}: {error}"
-                ) from error
+            if text not in self._texts:
+                self._texts[text] = self._load(module.name, text)
+            self._modules[module] = self._texts[text]
+
+    def _load(self, name: str, text: str) -> Handle:
+        self.driver.enter(self.context)
+        try:
+            return self.driver.load_module(text)
+        except CudaError as error:
+            if error.is_sticky:
+                raise
+            raise InternalError(f"the GPU's driver refuses the kernels of {name}: {error}") from error
 
     def function(self, module: Module, entry: str, shared_bytes: int) -> Handle:
         """A kernel of a loaded module.
@@ -149,10 +153,10 @@ class Gpu:
         Raises:
             CudaError: it has none of that name, or cannot have so much shared memory.
         """
-        key = (module.ptx, entry, shared_bytes)
+        key = (module, entry, shared_bytes)
         function = self._functions.get(key)
         if function is None:
-            function = self.driver.function(self._modules[module.ptx], entry, shared_bytes)
+            function = self.driver.function(self._modules[module], entry, shared_bytes)
             self._functions[key] = function
         return function
 
