@@ -273,7 +273,11 @@ class PartitionRun(Run):
                 self._record_finished(activation)
             return rest
         if self._work is not None:
-            rest = self._begin_on_device(activation, self._work)
+            if item.kind is PROGRAM:
+                self._executor.device_runners[item.index].begin(activation.iteration.values, self._work)
+                self._record_finished(activation)
+                return None
+            rest = self._copy_out(activation, self._work)
             if rest is not None:
                 return rest
         began = perf_counter_ns()
@@ -288,17 +292,19 @@ class PartitionRun(Run):
         self._record_finished(activation, live_port)
         return None
 
-    def _begin_on_device(self, activation: Activation, work: DeviceWork) -> asyncio.Future[Any] | None:
-        """Give the device the work of an item; returns a future of a value that is copied to main memory."""
-        item, values = activation.item, activation.iteration.values
-        if item.kind is PROGRAM:
-            self._executor.device_runners[item.index].begin(values, work)
-            return None
+    def _copy_out(self, activation: Activation, work: DeviceWork) -> asyncio.Future[Any] | None:
+        """A future of a value that is copied from the device to main memory; None if the item copies none."""
+        item = activation.item
         is_sent = item.kind is SEND and not activation.dead and not self._executor.goes_to_device[item.index]
         if item.kind is not COPY_TO_HOST and not is_sent:
             return None
         value = self._inputs(activation)[0]
-        return None if isinstance(value, np.ndarray) else work.copy_out(value, item.instructions[0])
+        if isinstance(value, np.ndarray):
+            return None
+        try:
+            return work.launcher(item.instructions[0]).copy_out(value)
+        except Exception as error:
+            raise locate(error, item.instructions[0], self.partition.device) from error
 
     def _record_finished(self, activation: Activation, live_port: int = 0) -> None:
         self._propagator.on_finished(activation, live_port)
@@ -424,7 +430,11 @@ class PartitionRun(Run):
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             if self._work is not None and not item.node.computes("_HostRecv"):
-                value = self._bring(value, item, self._work)
+                activation.iteration.values[item.instructions[0].outputs[0]] = self._bring(
+                    value, item, self._work
+                )
+                self._record_finished(activation)
+                return
             activation.iteration.values[item.instructions[0].outputs[0]] = value
         self._record(item.instructions[0], activation.iteration.values, perf_counter_ns())
         self._record_finished(activation)
@@ -432,11 +442,15 @@ class PartitionRun(Run):
     def _bring(self, value: Any, item: Item, work: DeviceWork) -> Buffer:
         """A received value in the memory of the device."""
         instruction = item.instructions[0]
+        launcher = work.launcher(instruction)
         try:
             if isinstance(value, np.ndarray):
-                return work.copy_in(value, instruction)
-            source = self.step.engine.devices[value.device]
-            assert isinstance(source, MemoryDevice)
-            return work.copy_from(value, source, instruction)
+                buffer = launcher.copy_in(value)
+            else:
+                source = self.step.engine.devices[value.device]
+                assert isinstance(source, MemoryDevice)
+                buffer = launcher.copy_from(value, source)
         except Exception as error:
             raise locate(error, instruction, self.partition.device) from error
+        launcher.finish([buffer])
+        return buffer

@@ -45,11 +45,14 @@ class DeviceRunner:
 
     def _run(self, instruction: Instruction, values: Values, work: DeviceWork) -> None:
         inputs, role = inputs_of(instruction, values), instruction.node.row.role
+        launcher = work.launcher(instruction)
         if role is Role.COPY_TO_DEVICE:
-            values[instruction.outputs[0]] = work.copy_in(inputs[0], instruction)
+            result = launcher.copy_in(inputs[0])
         elif role is Role.VARIABLE:
-            values[instruction.outputs[0]] = instruction.compute()
+            result = instruction.compute()
         elif role is Role.LOOP_COND:
-            values[instruction.outputs[0]] = inputs[0]
+            result = inputs[0]
         else:
-            store(values, instruction, instruction.compute(work.launcher(instruction), *inputs))
+            result = instruction.compute(launcher, *inputs)
+        store(values, instruction, result)
+        launcher.finish([values[value] for value in instruction.outputs])

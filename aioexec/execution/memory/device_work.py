@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from aioexec.devices.memory_device import MemoryDevice
+from aioexec.execution.programs.trace import note_node
 from aioexec.execution.step import Step
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.resources.buffer import Buffer, Event
@@ -34,32 +36,68 @@ class DeviceWork:
         self.pending = 0
 
     def launcher(self, instruction: Instruction) -> NodeLauncher:
-        """What the kernel of a node gives its work to."""
+        """What the work of a node, which begins now, is given to."""
         return NodeLauncher(self, instruction)
 
-    def watch(self, event: Event, instruction: Instruction) -> None:
+    def watch(self, event: Event, launcher: NodeLauncher) -> None:
         """Take an event into account; if it ends with an error, the step fails."""
         if event.is_done:
-            self._check(event, instruction)
+            self._check(event, launcher)
             return
         self.pending += 1
-        event.add_done_callback(lambda: self._done(event, instruction))
+        launcher.pending += 1
+        event.add_done_callback(lambda: self._done(event, launcher))
 
-    def copy_in(self, value: np.ndarray[Any, Any], instruction: Instruction) -> Buffer:
+    def _done(self, event: Event, launcher: NodeLauncher) -> None:
+        self.pending -= 1
+        launcher.pending -= 1
+        self._check(event, launcher)
+        launcher.record_if_done()
+        if not self.pending:
+            self.on_idle()
+
+    def _check(self, event: Event, launcher: NodeLauncher) -> None:
+        if event.error is not None:
+            self.step.fail(locate(event.error, launcher.instruction, self.device.name))
+
+
+class NodeLauncher:
+    """Gives the work of one node to the device: the `Launcher` of its kernel. `finish` must be called when all is given.
+
+    Constant: `instruction`. Changing: `pending`, how many events of it have not come; `_outputs`, those of the node once all is
+    given, if the step is traced.
+    """
+
+    __slots__ = ("_began", "_outputs", "_work", "instruction", "pending")
+
+    def __init__(self, work: DeviceWork, instruction: Instruction) -> None:
+        self.instruction = instruction
+        self.pending = 0
+        self._work = work
+        self._outputs: Sequence[Any] | None = None
+        self._began = 0 if work.step.collector is None else perf_counter_ns()
+
+    def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        return self._work.device.allocate(dtype, shape)
+
+    def launch(self, work: Any, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
+        self._work.watch(self._work.device.launch(work, reads, writes), self)
+
+    def copy_in(self, value: np.ndarray[Any, Any]) -> Buffer:
         """Copy an array of the step to the device."""
-        buffer = self.device.copy_in(value)
-        self.watch(buffer.ready, instruction)
+        buffer = self._work.device.copy_in(value)
+        self._work.watch(buffer.ready, self)
         return buffer
 
-    def copy_from(self, buffer: Buffer, source: MemoryDevice, instruction: Instruction) -> Buffer:
+    def copy_from(self, buffer: Buffer, source: MemoryDevice) -> Buffer:
         """Copy a buffer of another device to this one."""
-        copy = self.device.copy_from(buffer, source)
-        self.watch(copy.ready, instruction)
+        copy = self._work.device.copy_from(buffer, source)
+        self._work.watch(copy.ready, self)
         return copy
 
-    def copy_out(self, buffer: Buffer, instruction: Instruction) -> asyncio.Future[np.ndarray[Any, Any]]:
+    def copy_out(self, buffer: Buffer) -> asyncio.Future[np.ndarray[Any, Any]]:
         """A future of a buffer's content in main memory; it is cancelled if the copy fails, as the step does."""
-        array, event = self.device.copy_out(buffer)
+        array, event = self._work.device.copy_out(buffer)
         future: asyncio.Future[np.ndarray[Any, Any]] = asyncio.get_running_loop().create_future()
 
         def end() -> None:
@@ -70,35 +108,25 @@ class DeviceWork:
             else:
                 future.cancel()
 
-        self.watch(event, instruction)
+        self._work.watch(event, self)
         if event.is_done:
             end()
         else:
             event.add_done_callback(end)
+        self.finish([array])
         return future
 
-    def _done(self, event: Event, instruction: Instruction) -> None:
-        self.pending -= 1
-        self._check(event, instruction)
-        if not self.pending:
-            self.on_idle()
+    def finish(self, outputs: Sequence[Any]) -> None:
+        """Mark that everything is given; a traced step records the node when the device has done it."""
+        if self._work.step.collector is not None:
+            self._outputs = outputs
+            self.record_if_done()
 
-    def _check(self, event: Event, instruction: Instruction) -> None:
-        if event.error is not None:
-            self.step.fail(locate(event.error, instruction, self.device.name))
-
-
-class NodeLauncher:
-    """Gives the work of one node to the device: the `Launcher` of its kernel."""
-
-    __slots__ = ("_instruction", "_work")
-
-    def __init__(self, work: DeviceWork, instruction: Instruction) -> None:
-        self._work = work
-        self._instruction = instruction
-
-    def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
-        return self._work.device.allocate(dtype, shape)
-
-    def launch(self, work: Any, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
-        self._work.watch(self._work.device.launch(work, reads, writes), self._instruction)
+    def record_if_done(self) -> None:
+        """Record the node, from when its work was given to when that ended, unless the step has failed."""
+        step, outputs = self._work.step, self._outputs
+        if self.pending or outputs is None or step.error is not None:
+            return
+        assert step.collector is not None
+        node, now = self.instruction.node, perf_counter_ns()
+        note_node(step.collector, node, self._work.device.name, self._began, self._began, now, outputs)

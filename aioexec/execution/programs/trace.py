@@ -137,11 +137,11 @@ def note_node(
     end: int,
     values: Sequence[Any],
 ) -> None:
-    """Record a node that has run by itself, on the calling thread. `values` are its outputs; None: not known."""
+    """Record a node that has run by itself, on the calling thread or on a device. `values` are its outputs; None: not known."""
     outputs = [
         (slot, _dtype(node, slot), held.shape, held.nbytes)
         for slot, value in enumerate(values)
-        if isinstance(held := _content(value), np.ndarray)
+        if (held := _content(value)) is not None and hasattr(held, "nbytes")
     ]
     collector.node_done(
         node.device or device,
