@@ -20,6 +20,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.memory_device import MemoryDevice
+from aioexec.devices.memory_limits import memory_limits
 from aioexec.devices.options import DeviceOptions
 from aioexec.devices.registry import DeviceFactory
 from aioexec.devices.threads.pools import intra_op_pools
@@ -273,7 +274,7 @@ def content_of(buffer: OpaqueBuffer) -> Array:
 
 
 class OpaqueDeviceFactory(DeviceFactory):
-    """Makes `device_count["OPAQUE"]` devices, by default `count`.
+    """Makes `device_count["OPAQUE"]` devices, by default `count`, within the limits of memory that GPUOptions set.
 
     `made` are the devices made last. Args: `memory_limit` is in bytes; for `seed` and `turn_seconds` see `OpaqueDevice`.
     """
@@ -292,15 +293,17 @@ class OpaqueDeviceFactory(DeviceFactory):
 
     def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
         count = options.device_count.get(DEVICE_TYPE, self.count)
-        names = [f"{name_prefix}/device:{DEVICE_TYPE}:{k}" for k in range(count)]
-        pools = intra_op_pools(options, [None] * len(names))
+        gpu_options = None if options.config is None else options.config.gpu_options
+        sizes = [self.memory_limit] * count
+        limits = [limit for each in memory_limits(gpu_options, sizes, sizes) for limit in each]
+        pools = intra_op_pools(options, [None] * len(limits))
         self.made = [
             OpaqueDevice(
-                DeviceAttributes(name, DEVICE_TYPE, self.memory_limit),
+                DeviceAttributes(f"{name_prefix}/device:{DEVICE_TYPE}:{k}", DEVICE_TYPE, limit),
                 workers,
                 self.seed + k,
                 self.turn_seconds,
             )
-            for k, (name, workers) in enumerate(zip(names, pools, strict=True))
+            for k, (limit, workers) in enumerate(zip(limits, pools, strict=True))
         ]
         return list(self.made)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from aioexec.devices.cuda.device import CudaDevice
 from aioexec.devices.cuda.driver import Driver, load_driver
 from aioexec.devices.cuda.gpu import Description, GPUs
-from aioexec.devices.cuda.limits import MemoryOptions, memory_limit
 from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.memory_limits import memory_limits
 from aioexec.devices.options import DeviceOptions
 from aioexec.devices.registry import DeviceFactory
 from aioexec.devices.threads.pools import intra_op_pools
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
 
 logger = logging.getLogger(__name__)
+
+LEAST_RESERVE = 300 << 20
+"""Bytes of a GPU that are left to its driver and to the kernels themselves, at least; and 5 % of its memory, at least."""
 
 
 class GPUDeviceFactory(DeviceFactory):
@@ -55,10 +57,12 @@ class GPUDeviceFactory(DeviceFactory):
         listed = gpu_options.visible_device_list if gpu_options is not None else ""
         found = self._found(must_work=bool(count or listed))
         chosen = [found[k] for k in _visible(listed, len(found))][:count]
+        totals = [gpu.total_memory for gpu in chosen]
+        usual = [max(total - max(LEAST_RESERVE, total // 20), 0) for total in totals]
         planned = [
-            (gpu, memory_limit(gpu.total_memory, each))
-            for gpu, limits in zip(chosen, _memory_options(gpu_options, len(chosen)), strict=True)
-            for each in limits
+            (gpu, limit)
+            for gpu, limits in zip(chosen, memory_limits(gpu_options, totals, usual), strict=True)
+            for limit in limits
         ]
         pools = intra_op_pools(options, [None] * len(planned))
         return [
@@ -117,27 +121,3 @@ def _visible(listed: str, count: int) -> list[int]:
             )
         numbers.append(number)
     return numbers
-
-
-def _memory_options(gpu_options: Any, count: int) -> Sequence[Sequence[MemoryOptions]]:
-    """The devices to make of each chosen GPU.
-
-    Raises:
-        InvalidArgumentError: there are more lists of virtual devices than GPUs, or a fraction as well.
-    """
-    if gpu_options is None:
-        return [[MemoryOptions()]] * count
-    fraction = gpu_options.per_process_gpu_memory_fraction
-    virtual = [list(each.memory_limit_mb) for each in gpu_options.experimental.virtual_devices]
-    if not virtual:
-        return [[MemoryOptions(fraction)]] * count
-    if fraction:
-        raise InvalidArgumentError("per_process_gpu_memory_fraction must be 0 when virtual devices are set")
-    if len(virtual) > count:
-        raise InvalidArgumentError(
-            f"The virtual device configurations are for {len(virtual)} GPUs, but {count} are visible"
-        )
-    return [
-        [MemoryOptions(limit_mb=limit) for limit in limits] or [MemoryOptions()]
-        for limits in (*virtual, *([[]] * (count - len(virtual))))
-    ]
