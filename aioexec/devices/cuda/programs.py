@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.devices.cuda import convolving, normalizing, products, reducing
+from aioexec.devices.cuda import convolving, gathering, normalizing, products, reducing
 from aioexec.devices.cuda.binding import bind, copy_row
 from aioexec.devices.cuda.program import Binder, Program
 from aioexec.devices.cuda.rows import device_row
@@ -16,6 +16,7 @@ BINDERS: dict[str, Binder] = {
     **normalizing.BINDERS,
     **products.BINDERS,
     **convolving.BINDERS,
+    **gathering.BINDERS,
 }
 """Of the ops whose native form is a loop."""
 

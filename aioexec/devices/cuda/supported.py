@@ -68,6 +68,16 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         DepthwiseConv2dNative
         """
     ),
+    "gather and scatter": _names(
+        """
+        Gather GatherV2 GatherNd ResourceGather OneHot UnsortedSegmentSum ScatterNd ScatterNdNonAliasingAdd ScatterUpdate
+        ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMin ScatterMax ResourceScatterUpdate ResourceScatterAdd
+        ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax ScatterNdUpdate
+        ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax ResourceScatterNdUpdate ResourceScatterNdAdd
+        ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax TensorScatterUpdate TensorScatterAdd
+        TensorScatterSub TensorScatterMin TensorScatterMax
+        """
+    ),
     "softmax and normalisation": _names(
         """
         Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm FusedBatchNorm
@@ -77,11 +87,14 @@ FAMILIES: Mapping[str, frozenset[str]] = {
 }
 
 _SHORT_INTEGERS = frozenset({"int8", "int16", "uint8", "uint16"})
+_INTEGERS = _SHORT_INTEGERS | {"int32", "int64", "uint32", "uint64"}
 _BFLOAT16 = frozenset({"bfloat16"})
 EXCEPTIONS: Mapping[str, frozenset[str]] = {
     "FloorDiv": _BFLOAT16,
     "FloorMod": _BFLOAT16,
     "TruncateDiv": _BFLOAT16,
+    "ScatterDiv": _INTEGERS,
+    "ResourceScatterDiv": _INTEGERS,
     "BiasAdd": _SHORT_INTEGERS,
     "AssignAdd": _SHORT_INTEGERS,
     "AssignSub": _SHORT_INTEGERS,
