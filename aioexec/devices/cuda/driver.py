@@ -329,15 +329,11 @@ def _text(value: bytes) -> str:
 def _slots(parameters: Sequence[int | np.generic]) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The parameters of a kernel in memory: the address of each, then their values in 16 bytes each."""
     count = len(parameters)
-    slots = np.zeros(3 * count, np.uint64)
-    first = slots.ctypes.data + 8 * count
-    for k, parameter in enumerate(parameters):
-        slots[k] = first + 16 * k
-        place = count + 2 * k
-        if isinstance(parameter, int):
-            slots[place] = parameter
-        else:
-            slots[place : place + 2].view(np.uint8)[: parameter.nbytes] = np.frombuffer(
-                parameter.tobytes(), np.uint8
-            )
+    slots = np.empty(3 * count, np.uint64)
+    slots[:count] = slots.ctypes.data + 8 * count + 16 * np.arange(count, dtype=np.uint64)
+    values = [
+        each.to_bytes(16, "little") if isinstance(each, int) else each.tobytes().ljust(16, b"\0")
+        for each in parameters
+    ]
+    slots[count:] = np.frombuffer(b"".join(values), np.uint64)
     return slots

@@ -111,6 +111,12 @@ class Batch:
             each(error)
 
 
+WRITTEN, UNWRITTEN = CudaEvent(), CudaEvent()
+"""Events of buffers to which no work was given: empty ones, and others, which cannot be read."""
+WRITTEN.is_done = UNWRITTEN.is_done = True
+UNWRITTEN.error = InternalError("a buffer was read before work was given that writes it")
+
+
 class CudaBuffer:
     """A value in the memory of a GPU; it is freed, after the work given so far, when nothing references it.
 
@@ -139,12 +145,7 @@ class CudaBuffer:
         self.shape = shape
         self.nbytes = nbytes
         self.pointer = pointer
-        self.ready = CudaEvent()
-        self.ready.is_done = True
-        if nbytes:
-            self.ready.error = InternalError(
-                f"a buffer of {device} was read before work was given that writes it"
-            )
+        self.ready = UNWRITTEN if nbytes else WRITTEN
         self.stream = stream
         self._free = free
 
