@@ -79,7 +79,7 @@ class StubDriver:
     """See the module.
 
     Attributes:
-        version, capability: what the driver says of itself and its GPUs.
+        version, capability: what the driver says of itself and its GPUs; CUDA_VERSION: what the bindings say of themselves.
         kernels: by name; every module has all of them.
         calls: the names of the functions called, in order.
         counts: how many of each kind exist: "stream", "event", "pool", "module", "context", "pinned", "memory".
@@ -99,6 +99,7 @@ class StubDriver:
         self.gpus = gpus
         self.memory = memory
         self.version = 13_000
+        self.CUDA_VERSION = 12_090  # of the bindings
         self.capability = (9, 0)
         self.kernels: dict[str, StubKernel] = {}
         self.calls: list[str] = []

@@ -59,6 +59,14 @@ def test_gpus_are_listed_without_a_context(gpus: Gpus):
     assert gpus.stub.calls.count("cuInit") == 1
 
 
+def test_an_old_driver_does_not_know_the_numa_node(gpus: Gpus):
+    gpus.stub.fail("cuDeviceGetAttribute", "INVALID_VALUE", after=2)
+
+    _, gpu = list_local_devices()
+
+    assert gpu.locality.numa_node == 0
+
+
 def test_attributes_are_those_of_tensorflow(gpus: Gpus):
     cpu, gpu = list_local_devices()
 
@@ -170,6 +178,12 @@ def old(stub: StubDriver) -> Any:
     return stub
 
 
+def older_than_the_bindings(stub: StubDriver) -> Any:
+    stub.version = 12_040
+    stub.CUDA_VERSION = 13_000
+    return stub
+
+
 def mismatched(stub: StubDriver) -> Any:
     stub.fail("cuInit", "SYSTEM_DRIVER_MISMATCH")
     return stub
@@ -178,6 +192,10 @@ def mismatched(stub: StubDriver) -> Any:
 FAULTS: list[tuple[Callable[[StubDriver], Any], str]] = [
     (lambda stub: absent(), "no NVIDIA driver is installed"),
     (old, "the NVIDIA driver is for CUDA 11.8, expected at least 12.0"),
+    (
+        older_than_the_bindings,
+        "for CUDA 12.4, but cuda-bindings for 13.0: pip install 'cuda-bindings<13', or a newer driver",
+    ),
     (mismatched, "the NVIDIA driver cannot be used: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
 ]
 

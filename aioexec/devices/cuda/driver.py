@@ -99,6 +99,11 @@ def initialised(api: Any) -> Driver:
         raise FailedPreconditionError(
             f"the NVIDIA driver is for CUDA {_version_text(version)}, expected at least {_version_text(LEAST_VERSION)}"
         )
+    if version // 1000 < api.CUDA_VERSION // 1000:  # the bindings call functions that such a driver lacks
+        raise FailedPreconditionError(
+            f"the NVIDIA driver is for CUDA {_version_text(version)}, but cuda-bindings for {_version_text(api.CUDA_VERSION)}: "
+            f"pip install 'cuda-bindings<{version // 1000 + 1}', or a newer driver"
+        )
     return driver
 
 
@@ -158,8 +163,11 @@ class Driver:
         return major, minor
 
     def numa_node(self, ordinal: int) -> int:
-        """The NUMA node next to a GPU; 0 if it is not known."""
-        return max(self._attribute("HOST_NUMA_ID", ordinal), 0)
+        """The NUMA node next to a GPU; 0 if it is not known, as to drivers before CUDA 12.2."""
+        try:
+            return max(self._attribute("HOST_NUMA_ID", ordinal), 0)
+        except CudaError:
+            return 0
 
     def has_pools(self, ordinal: int) -> bool:
         """Whether a GPU supports memory pools."""
