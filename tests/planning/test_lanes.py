@@ -369,3 +369,22 @@ def test_what_was_there_before_a_loop_is_in_no_lane_though_one_task_alone_touche
 
     assert chains[16].operands[1][0].slot == LANE_SLOT
     assert storage.slot is None
+
+
+def test_shares_of_one_piece_of_work_wait_for_the_same_rows_and_are_waited_for():
+    windows, output, own = Buffer(64), Buffer(256), Buffer(64)
+    fill, use = row([Buffer(64)], [windows], 0, 300_000), row([output], [Buffer(64)], 2, 300_000)
+    loop = LoopKernel(lambda *arguments: 0, ("float32",) * 2, 1, 0)
+    operands = (Operand("scratch", 0), Operand("output", 0))
+    shared = Launch(loop, operands, (4,), (), 300_000, Units(0, (0, 16), 1))
+    begin, end = (PendingRow(shared, ((windows, 0), (output, offset)), 1) for offset in (0, 128))
+
+    assert lanes.waits([fill, begin, end, use], {}) == [set(), {0}, {0}, {1, 2}]
+    other = replace(end, launch=replace(shared, units=Units(0, (0, 16), 1)))
+    assert lanes.waits([fill, begin, other, use], {}) == [set(), {0}, {1}, {2}]
+
+    private = replace(
+        shared, units=Units(0, (32, 16), 1)
+    )  # scratch memory of a share, at the same place in both
+    rows = [replace(each, launch=private, operands=((own, 0), each.operands[1])) for each in (begin, end)]
+    assert lanes.waits(rows, {}) == [set(), {0}]

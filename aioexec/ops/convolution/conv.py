@@ -16,7 +16,8 @@ from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
-from aioexec.ops.convolution.launches import bind_filter, bind_forward, bind_input
+from aioexec.ops.convolution.filter_gradients import bind_filter
+from aioexec.ops.convolution.launches import bind_forward, bind_input
 from aioexec.ops.convolution.layouts import either_layout
 from aioexec.ops.convolution.windows import (
     DEPTH,

@@ -17,18 +17,17 @@ from aioexec.ops.convolution.windows import Axis, make_axes
 from aioexec.ops.linalg import panel_launches
 
 _OFTEN = 128  # windows from which packing the filters pays off
-_MOST_COPIED = 2**24  # bytes of windows up to which they are copied
+MOST_COPIED = 2**24  # bytes of windows up to which they are copied
 _ROWS = 64  # the least for which a worker reads all filters
-_FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
-_LEAST_SIDE = 84  # rows or columns of a gradient of filters that are worth a copy of the other operand
+FEW_CHANNELS = 8  # fewer channels leave most of a vector unused
 _REAL = ("float32", "float64")
 
 
-_INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
-_OUTPUT = Operand("output", 0)
+INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
+OUTPUT = Operand("output", 0)
 
 
-def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
+def convolution_of(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
     """Return the sizes, or None if the loops do not support the case; the reference kernel then raises errors of shapes."""
     if attrs["data_format"] != "NHWC" or image.dtype.name not in _REAL:
         return None
@@ -43,7 +42,7 @@ def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convoluti
     )
 
 
-def _finish(work: Work, *before: Launch) -> Launches:
+def finish(work: Work, *before: Launch) -> Launches:
     rows, scratch = work.cut()
     return Launches((*before, *rows), scratch)
 
@@ -53,7 +52,7 @@ def zeros(output: Spec) -> Launches | None:
     if output.dtype.name not in _REAL:
         return None
     strides = c_strides(output.shape, output.dtype.itemsize)
-    row = fill_launch(0.0, _OUTPUT, strides, output.shape, output.dtype.name)
+    row = fill_launch(0.0, OUTPUT, strides, output.shape, output.dtype.name)
     return Launches(() if row is None else (row,))
 
 
@@ -80,12 +79,12 @@ class Filters:
 
 
 def _as_given(case: Convolution) -> Filters:
-    return Filters(_INPUTS[1], case.panel, case.n, case.panel, case.itemsize)
+    return Filters(INPUTS[1], case.panel, case.n, case.panel, case.itemsize)
 
 
 def _as_one_panel(case: Convolution) -> Filters:
     """Return the layout of filters that fit the cache, as they are."""
-    return Filters(_INPUTS[1], case.n, case.n, 0, case.itemsize)
+    return Filters(INPUTS[1], case.n, case.n, 0, case.itemsize)
 
 
 def _in_panels(case: Convolution) -> Filters:
@@ -100,7 +99,7 @@ def _packed(case: Convolution) -> Filters:
 
 def _pack(case: Convolution) -> Launch:
     words = (case.k, case.n, case.panel)
-    operands = (_INPUTS[1], Operand("scratch", 0))
+    operands = (INPUTS[1], Operand("scratch", 0))
     return Launch(case.loop(loops.pack, 2, 3), operands, words, cost=20 + case.k * case.n // 16)
 
 
@@ -110,7 +109,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         return Launches(())
     if image.size == 0:
         return zeros(outputs[0])
-    case = _convolution(attrs, image, filters.shape)
+    case = convolution_of(attrs, image, filters.shape)
     if case is None:
         return None
     panels = Panels(case.k, case.n)
@@ -118,12 +117,12 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if pieces is not None:
         return _line(case, pieces, filters, panels)
     if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
-        return _finish(_forward(case, _INPUTS[0], _as_one_panel(case)))
+        return finish(_forward(case, INPUTS[0], _as_one_panel(case)))
     if panel_launches.takes_panels(filters, panels):
         return _with_panels(case, filters, panels)
     if case.batch * case.places < _OFTEN:
-        return _finish(_forward(case, _INPUTS[0], _as_given(case)))
-    rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
+        return finish(_forward(case, INPUTS[0], _as_given(case)))
+    rows, scratch = _forward(case, INPUTS[0], _packed(case), scratch=1).cut()
     return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
 
 
@@ -133,18 +132,18 @@ def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
     Windows that are already rows of a matrix, or few to a line, are multiplied all at once; the latter are copied first.
     """
     is_single = case.vertical.window == case.horizontal.window == 1
-    is_large = case.batch * case.places * case.k * case.itemsize > _MOST_COPIED
+    is_large = case.batch * case.places * case.k * case.itemsize > MOST_COPIED
     if not case.is_pointwise and (is_large or (case.horizontal.count > SHORT_LINE and not is_single)):
-        rows, scratch = _forward(case, _INPUTS[0], _in_panels(case)).cut()
+        rows, scratch = _forward(case, INPUTS[0], _in_panels(case)).cut()
         return Launches(rows, scratch, packed=((1, panels),))
-    windows, before, scratch = (_INPUTS[0], (), ()) if case.is_pointwise else _gather(case)
-    product = panel_launches.multiply(filters, panels, windows, _OUTPUT, case.batch * case.places)
+    windows, before, scratch = (INPUTS[0], (), ()) if case.is_pointwise else gather(case)
+    product = panel_launches.multiply(filters, panels, windows, OUTPUT, case.batch * case.places)
     return replace(product, rows=(*before, *product.rows), scratch=scratch)
 
 
 def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels) -> Launches:
     """Return a convolution of a line in pieces; the padded line is a copy, of which workers share nothing."""
-    image, before = _INPUTS[0], []
+    image, before = INPUTS[0], []
     if case.pads:
         image = Operand("scratch", 0)
         before = _padded(case, image, (1, case.padded_width))
@@ -155,10 +154,10 @@ def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels)
     return Launches((*before, *rows), scratch, packed=((1, panels),) if is_packed else ())
 
 
-def _gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
+def gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
     """Return launches that copy all windows, one after the other: the target, them, and the sizes of the scratch memory."""
     v, h, size = case.vertical, case.horizontal, case.itemsize
-    source, shape = _INPUTS[0], (v.size, h.size)
+    source, shape = INPUTS[0], (v.size, h.size)
     launches: list[Launch | None] = []
     windows, scratch = Operand("scratch", 0), [case.batch * case.places * case.k * size]
     if case.pads:
@@ -197,13 +196,13 @@ def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[
         if height and width
     ]
     shown = (case.batch, lines, columns, case.c)
-    launches.append(copy_launch(_INPUTS[0], image, place(top, left), outer, shown, size))
+    launches.append(copy_launch(INPUTS[0], image, place(top, left), outer, shown, size))
     return [each for each in launches if each is not None]
 
 
 def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
     """Return a convolution of the images in one operand with filters; `scratch` is the number of the buffer for padding."""
-    operands = (image, filters.operand, _OUTPUT, *NOT_READ)
+    operands = (image, filters.operand, OUTPUT, *NOT_READ)
     strides = (case.image_bytes, 0, case.output_bytes, *IN_PLACE)
     words: tuple[int, ...]
     if case.is_pointwise:
@@ -218,7 +217,7 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
         size = case.padded_bytes(case.vertical.count)
         kernel = case.loop(loops.forward_batch, 5 + MOST_OTHERS, 23)
         work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
-        return _padding(case, work, Scratch(scratch, size, per_unit=True))
+        return padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
     words = (0, case.batch * case.vertical.count, 0, case.n, *filters.words)
     words += (block, int(case.pads), case.padded_width, *case.sizes(), 0)
@@ -229,10 +228,10 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
     if case.shares_filters:
         strides = (0, filters.each, case.itemsize, case.itemsize, *IN_PLACE[1:])
         work = replace(work, strides=strides, unit=3, grain=PANEL, first=None)
-    return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
+    return padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 
 
-def _padding(case: Convolution, work: Work, scratch: Scratch) -> Work:
+def padding(case: Convolution, work: Work, scratch: Scratch) -> Work:
     """Add scratch memory for padding; without padding the image takes its place and is not read."""
     if case.pads:
         return replace(work, scratch=(scratch,))
@@ -249,15 +248,15 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     if sizes.value is not None and sizes.value.min(initial=0) < 0:
         return None
     dx = outputs[0]
-    case = _convolution(attrs, dx, filters.shape)
+    case = convolution_of(attrs, dx, filters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
         return None
     if case.batch == 0:
         return Launches(())
-    if case.vertical.stride == case.horizontal.stride == 1 and case.c >= _FEW_CHANNELS:
+    if case.vertical.stride == case.horizontal.stride == 1 and case.c >= FEW_CHANNELS:
         axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
         back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
-        rows, scratch = _forward(back, _INPUTS[2], _packed(back), scratch=1).cut()
+        rows, scratch = _forward(back, INPUTS[2], _packed(back), scratch=1).cut()
         return Launches((*_pack_turned(case), *rows), (back.packed_bytes, *scratch))
     turned = Operand("scratch", 0)
     if case.covers_once:
@@ -280,7 +279,7 @@ def _reversed_axis(axis: Axis) -> Axis:
 
 def _pack_turned(case: Convolution) -> tuple[Launch, ...]:
     taps, size = case.vertical.window * case.horizontal.window, case.itemsize
-    operands, strides = (_INPUTS[1], Operand("scratch", 0)), (case.n * size, taps * case.n * size)
+    operands, strides = (INPUTS[1], Operand("scratch", 0)), (case.n * size, taps * case.n * size)
     words = (case.c, taps, case.c, case.n, case.panel)
     kernel = case.loop(loops.pack_turned, 2, 5)
     return Work(kernel, operands, words, strides, 20 + case.k * case.n, grain=case.panel).cut()[0]
@@ -290,7 +289,7 @@ def _turn(case: Convolution, target: Operand) -> Launch:
     """Transpose the filters (input 1) from taps × c × n to n × taps × c."""
     size = case.itemsize
     shape = (case.n, case.k)
-    row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
+    row = copy_launch(INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
     assert row is not None
     return row
 
@@ -302,7 +301,7 @@ def _enlarge(case: Convolution, turned: Filters) -> Work:
     words += (case.n, case.c, count, case.vertical.window, case.horizontal.window, 0)
     return Work(
         case.loop(loops.enlarge, 4 + MOST_OTHERS, 12),
-        (turned.operand, _INPUTS[2], _OUTPUT, *NOT_READ),
+        (turned.operand, INPUTS[2], OUTPUT, *NOT_READ),
         words,
         (0, 0, 0, *IN_PLACE),
         case.cost,
@@ -319,43 +318,7 @@ def _spread(case: Convolution, turned: Operand) -> Work:
     block = max(1, min(2 * BLOCK_BYTES // line, case.batch * case.vertical.count))
     words = (case.batch, block, *case.sizes())
     scratch = Scratch(1, block * line)
-    operands, strides = (turned, _INPUTS[2], _OUTPUT), (0, case.output_bytes, case.image_bytes)
+    operands, strides = (turned, INPUTS[2], OUTPUT), (0, case.output_bytes, case.image_bytes)
     return Work(
         case.loop(loops.backward_input, 4, 16), operands, words, strides, 2 * case.cost, scratch=(scratch,)
     )
-
-
-# Gradient in the filters
-
-
-def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    image, _, dy = inputs
-    dfilters = outputs[0]
-    case = _convolution(attrs, image, dfilters.shape)
-    if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
-        return None
-    if case.batch == 0:
-        return zeros(dfilters)
-    if case.is_pointwise:
-        return _finish(_multiply_filter(case, _INPUTS[0]))
-    is_wide = case.c >= _FEW_CHANNELS and case.n >= _LEAST_SIDE
-    if is_wide and case.batch * case.places * case.k * case.itemsize <= _MOST_COPIED:
-        source, before, scratch = _gather(case)
-        return Launches((*before, *_multiply_filter(case, source).cut()[0]), scratch)
-    operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
-    block = case.block()
-    words = (case.batch, case.n, block, int(case.pads), case.padded_width, *case.sizes())
-    work = Work(
-        case.loop(loops.backward_filter, 4, 19), operands, words, strides, case.cost, unit=1, grain=PANEL
-    )
-    return _finish(_padding(case, work, Scratch(0, case.padded_bytes(block))))
-
-
-def _multiply_filter(case: Convolution, windows: Operand) -> Work:
-    """Return the product of the windows, which are rows of a matrix, and dy; workers share the longer side of the filters."""
-    operands, size = (windows, _INPUTS[2], _OUTPUT), case.itemsize
-    words = (case.batch * case.places, case.k, case.n, case.k, case.n)
-    by_rows = case.k >= case.n
-    strides = (size, 0, case.n * size) if by_rows else (0, size, size)
-    kernel = case.loop(loops.multiply_filter, 3, 5)
-    return Work(kernel, operands, words, strides, case.cost, unit=1 if by_rows else 2, grain=_LEAST_SIDE)

@@ -195,14 +195,15 @@ def forward_batch(
 
 
 def backward_filter(
-    x: Pointer, dy: Pointer, dfilters: Pointer, padded: Pointer, images: int, count: int, block: int, pads: int, wp: int,
-    n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, dy: Pointer, sums: Pointer, padded: Pointer, groups: int, images: int, count: int, block: int, pads: int,
+    wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int,
+    pw: int,
 ) -> int:  # fmt: skip
-    """Compute the gradient of the first `count` of n filters; the first block of lines initialises the sums, others add."""
+    """For each group of images, compute the gradient of the first `count` of n filters: the first block of lines sets it."""
     blocks = (oh + block - 1) // block
     runs = 1 if dw == 1 else kw
     size = kw // runs * c
-    for number in range(images * blocks):
+    for number in range(groups * images * blocks):
         image = number // blocks
         begin = number % blocks * block
         end = min(begin + block, oh)
@@ -214,10 +215,9 @@ def backward_filter(
         above = offset(dy, (image * oh + begin) * ow * n)
         for k in range(kh * runs):
             a = offset(source, (k // runs * dh * wp + k % runs * dw) * c)
-            result = offset(dfilters, k * size * n)
-            tiled_product(
-                size, count, end - begin, ow, a, 1, sh * wp * c, sw * c, above, n, number > 0, result, n
-            )
+            result = offset(sums, (image // images * kh * runs + k) * size * n)
+            adds = number % (images * blocks) > 0
+            tiled_product(size, count, end - begin, ow, a, 1, sh * wp * c, sw * c, above, n, adds, result, n)
     return 0
 
 
@@ -241,10 +241,12 @@ def multiply(
 
 
 def multiply_filter(
-    x: Pointer, dy: Pointer, dfilters: Pointer, rows: int, height: int, width: int, k: int, n: int
+    x: Pointer, dy: Pointer, sums: Pointer, groups: int, rows: int, height: int, width: int, k: int, n: int
 ) -> int:
-    """Compute `height` x `width` elements of the gradient of the filters, k x n, for windows that are rows of a matrix."""
-    gemm(True, False, height, width, rows, 1.0, x, k, dy, n, 0.0, dfilters, n)
+    """For each group of windows, which are rows of a matrix, compute `height` x `width` elements of a gradient of k x n."""
+    for group in range(groups):
+        left, right = offset(x, group * rows * k), offset(dy, group * rows * n)
+        gemm(True, False, height, width, rows, 1.0, left, k, right, n, 0.0, offset(sums, group * k * n), n)
     return 0
 
 

@@ -176,22 +176,43 @@ def _tasks(
 
 
 def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[int]]:
-    """For each row the earlier rows it depends on: one of the two writes a buffer that the other reads or writes."""
+    """For each row the earlier rows it depends on: one of the two writes a buffer that the other reads or writes.
+
+    Rows that are shares of one piece of work do not depend on each other.
+    """
     found: list[set[int]] = []
-    writer: dict[int, int] = {}
+    writers: dict[int, list[int]] = {}  # the last one, or the shares of it so far
+    before: dict[int, set[int]] = {}  # the rows that those had to wait for
     readers: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         mine: set[int] = set()
         for key, writes in _accesses(row, same).items():
-            if key in writer:
-                mine.add(writer[key])
+            last = writers.get(key, [])
+            if last and key not in readers and all(_is_share_of(row, rows[other]) for other in last):
+                mine |= before[key]
+                last.append(number)
+                continue
+            needs = set(last)
             if writes:
-                mine.update(readers.pop(key, ()))
-                writer[key] = number
+                needs.update(readers.pop(key, ()))
+                writers[key], before[key] = [number], needs
             else:
                 readers.setdefault(key, []).append(number)
+            mine |= needs
         found.append(mine)
     return found
+
+
+def _is_share_of(row: PendingRow, other: PendingRow) -> bool:
+    """Whether two rows are shares of one piece of work, each with scratch memory of its own if they need any.
+
+    What all units use, without a stride, is only read.
+    """
+    units = row.launch.units
+    if units is None or units is not other.launch.units:
+        return False
+    operands = zip(units.strides, row.operands, other.operands, strict=True)
+    return all(not stride or mine[1] != theirs[1] for stride, mine, theirs in operands)
 
 
 def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:

@@ -22,7 +22,7 @@ def run_in_python(
 ) -> Any:
     """Run launches on arrays of float64, the shares of `lanes` workers one after the other.
 
-    An elementwise launch is a copy, or fills memory with zeros. Inputs may be packed if they are constants.
+    An elementwise launch adds its inputs: with one it is a copy, with none zeros. Inputs may be packed if they are constants.
     """
     output = np.full(shape, np.nan)
     specs = [Spec(value.dtype, value.shape, None, may_be_packed) for value in inputs]
@@ -40,7 +40,7 @@ def run_in_python(
             *source, target = (
                 strided(place, dims, strides[k * rank :][:rank]) for k, place in enumerate(places)
             )
-            target[...] = source[0] if source else 0
+            target[...] = sum(source)
     return output
 
 

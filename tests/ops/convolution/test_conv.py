@@ -11,9 +11,9 @@ import pytest
 from aioexec import ConfigProto, Session, dtypes
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernels.kernel import Spec
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Spec
 from aioexec.ops.common import shares
-from aioexec.ops.convolution import conv, launches as conv_launches, sizes
+from aioexec.ops.convolution import conv, filter_gradients, launches as conv_launches, sizes
 from aioexec.ops.convolution.windows import make_axes
 from aioexec.ops.pooling import loops, pool2d
 from tests.ops.convolution.launched import run_in_python
@@ -128,9 +128,7 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(
 ):
     monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
     monkeypatch.setattr(sizes, "_SMALL_FILTERS", small_filters)
-    monkeypatch.setattr(
-        conv_launches, "_LEAST_SIDE", 5
-    )  # windows of many channels are copied for the filters' gradient
+    monkeypatch.setattr(filter_gradients, "_LEAST_SIDE", 5)  # windows of many channels are copied
     attrs = {"dilations": (1, 1, 1, 1), "data_format": "NHWC", **attrs}
     rng = np.random.default_rng(3)
     x, filters = rng.standard_normal(image), rng.standard_normal((*window, image[3], DEPTH))
@@ -140,11 +138,48 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(
     forward = run_in_python(conv_launches.bind_forward, attrs, [x, filters], dy.shape, lanes)
     dx = run_in_python(conv_launches.bind_input, attrs, [np.array(image), filters, dy], image, lanes)
     dfilters = run_in_python(
-        conv_launches.bind_filter, attrs, [x, np.array(filters.shape), dy], filters.shape, lanes
+        filter_gradients.bind_filter, attrs, [x, np.array(filters.shape), dy], filters.shape, lanes
     )
 
     np.testing.assert_allclose(forward, conv.correlate(x, filters, axes), rtol=1e-12)
     np.testing.assert_allclose(dx, conv.spread(filters, dy, axes), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(dfilters, conv.compare(x, dy, axes), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("image", "window", "stride", "least_side", "groups"),
+    [
+        ((8, 4, 5, 3), (1, 1), 1, 99, 8),  # windows are rows of a matrix
+        ((8, 4, 5, 8), (3, 3), 1, 5, 8),  # they are copied
+        ((8, 4, 5, 3), (3, 2), 2, 99, 4),  # they slide
+        ((6, 4, 5, 3), (3, 2), 1, 99, 1),  # images do not form groups
+    ],
+)
+@pytest.mark.parametrize(("nanoseconds", "lanes"), [(1, 1), (1_000_000, 3)])
+def test_groups_of_images_have_gradients_of_filters_that_are_added(
+    monkeypatch, image, window, stride, least_side, groups, nanoseconds, lanes
+):
+    monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
+    monkeypatch.setattr(filter_gradients, "_LEAST_SIDE", least_side)
+    monkeypatch.setattr(filter_gradients, "_LEAST_WINDOWS", 12)
+    attrs = {
+        "strides": (1, stride, stride, 1),
+        "padding": "SAME",
+        "dilations": (1, 1, 1, 1),
+        "data_format": "NHWC",
+    }
+    rng = np.random.default_rng(4)
+    x, shape = rng.standard_normal(image), (*window, image[3], DEPTH)
+    axes = make_axes(attrs, image, window)
+    dy = rng.standard_normal((image[0], axes[0].count, axes[1].count, DEPTH))
+
+    specs = [Spec(x.dtype, x.shape), Spec(np.dtype("i4"), (4,)), Spec(dy.dtype, dy.shape)]
+    launches = filter_gradients.bind_filter(attrs, specs, [Spec(x.dtype, shape)])
+    dfilters = run_in_python(filter_gradients.bind_filter, attrs, [x, np.array(shape), dy], shape, lanes)
+
+    assert launches is not None
+    last = launches.rows[-1].kernel
+    assert (len(last.inputs) if isinstance(last, ElementwiseKernel) else 1) == groups
     np.testing.assert_allclose(dfilters, conv.compare(x, dy, axes), rtol=1e-11, atol=1e-13)
 
 

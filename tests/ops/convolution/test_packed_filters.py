@@ -54,7 +54,7 @@ def operands(case: str) -> tuple[dict[str, Any], Any, Any, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_the_loops_run_as_plain_python_in_launches_and_shares(monkeypatch, case, nanoseconds, lanes, copied):
     monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
-    monkeypatch.setattr(conv_launches, "_MOST_COPIED", copied)
+    monkeypatch.setattr(conv_launches, "MOST_COPIED", copied)
     monkeypatch.setattr(sizes, "_SMALL_FILTERS", 0)
     attrs, x, filters, axes = operands(case)
     shape = (x.shape[0], axes[0].count, axes[1].count, filters.shape[3])
