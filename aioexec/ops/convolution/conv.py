@@ -17,7 +17,8 @@ from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.convolution.filter_gradients import bind_filter
-from aioexec.ops.convolution.launches import bind_forward, bind_input
+from aioexec.ops.convolution.input_gradients import bind_input
+from aioexec.ops.convolution.launches import bind_forward
 from aioexec.ops.convolution.layouts import either_layout
 from aioexec.ops.convolution.windows import (
     DEPTH,

@@ -44,16 +44,16 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     if case.batch == 0:
         return zeros(dfilters)
     before: tuple[Launch, ...] = ()
-    scratch: tuple[int, ...] = ()
+    scratch: list[int] = []
     source = INPUTS[0]
     is_copied = case.c >= FEW_CHANNELS and case.n >= _LEAST_SIDE
     is_copied = is_copied and case.batch * case.places * case.k * case.itemsize <= MOST_COPIED
     if not case.is_pointwise and is_copied:
-        source, before, scratch = gather(case)
+        source, before = gather(case, INPUTS[0], scratch)
     groups = _groups(case)
     sums = OUTPUT if groups == 1 else Operand("scratch", len(scratch))
     if groups > 1:
-        scratch += (groups * case.k * case.n * case.itemsize,)
+        scratch.append(groups * case.k * case.n * case.itemsize)
     if case.is_pointwise or is_copied:
         work = _multiply(case, source, sums, groups)
     else:

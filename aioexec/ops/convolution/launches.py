@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernels.epilogue import MOST_OTHERS, Epilogue
+from aioexec.graph.kernels.epilogue import MOST_OTHERS
 from aioexec.graph.kernels.kernel import Attrs, Launch, Launches, Operand, Spec
 from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.kernels.panels import Panels
 from aioexec.ops.common.shares import IN_PLACE, NOT_READ, Scratch, Work
 from aioexec.ops.convolution import loops
 from aioexec.ops.convolution.sizes import BLOCK_BYTES, PANEL, SHORT_LINE, TALL_TILE, Convolution
-from aioexec.ops.convolution.windows import Axis, make_axes
+from aioexec.ops.convolution.windows import make_axes
 from aioexec.ops.linalg import panel_launches
 
 _OFTEN = 128  # windows from which packing the filters pays off
@@ -87,20 +87,16 @@ def _as_one_panel(case: Convolution) -> Filters:
     return Filters(INPUTS[1], case.n, case.n, 0, case.itemsize)
 
 
-def _in_panels(case: Convolution) -> Filters:
-    """Return the layout of constant filters, which are packed before the first run."""
-    return Filters(Operand("packed", 0), 0, 0, 0, case.k * case.itemsize)
+def in_panels(case: Convolution, panels: Operand) -> Filters:
+    """Return the layout of filters that are packed: constant ones before the first run, others in scratch memory."""
+    return Filters(panels, 0, 0, 0, case.k * case.itemsize)
 
 
-def _packed(case: Convolution) -> Filters:
-    """Return the layout of filters packed into scratch buffer 0."""
-    return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
-
-
-def _pack(case: Convolution) -> Launch:
-    words = (case.k, case.n, case.panel)
-    operands = (INPUTS[1], Operand("scratch", 0))
-    return Launch(case.loop(loops.pack, 2, 3), operands, words, cost=20 + case.k * case.n // 16)
+def _pack(case: Convolution, target: Operand) -> tuple[Launch, ...]:
+    words = (case.n, case.k, case.n)
+    operands, strides = (INPUTS[1], target), (case.itemsize, case.k * case.itemsize)
+    cost = 20 + case.k * case.n // 4
+    return Work(case.loop(loops.pack, 2, 3), operands, words, strides, cost, grain=PANEL).cut()[0]
 
 
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
@@ -119,26 +115,45 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if case.has_small_filters and not case.is_pointwise and not case.has_short_lines:
         return finish(_forward(case, INPUTS[0], _as_one_panel(case)))
     if panel_launches.takes_panels(filters, panels):
-        return _with_panels(case, filters, panels)
+        return _with_panels(case, panels)
     if case.batch * case.places < _OFTEN:
         return finish(_forward(case, INPUTS[0], _as_given(case)))
-    rows, scratch = _forward(case, INPUTS[0], _packed(case), scratch=1).cut()
-    return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
+    packed, scratch = Operand("scratch", 0), [case.packed_bytes]
+    rows = convolve(case, INPUTS[0], packed, OUTPUT, scratch)
+    return Launches((*_pack(case, packed), *rows), tuple(scratch))
 
 
-def _with_panels(case: Convolution, filters: Spec, panels: Panels) -> Launches:
-    """Return a convolution with constant filters, which are packed before the first run.
+def _with_panels(case: Convolution, panels: Panels) -> Launches:
+    """Return a convolution with constant filters, which are packed before the first run."""
+    scratch: list[int] = []
+    rows = convolve(case, INPUTS[0], Operand("packed", 0), OUTPUT, scratch)
+    return Launches(rows, tuple(scratch), packed=((1, panels),))
 
-    Windows that are already rows of a matrix, or few to a line, are multiplied all at once; the latter are copied first.
-    """
+
+def _is_copied(case: Convolution) -> bool:
+    """Whether all windows are copied and then multiplied at once: there are few in a line, or they are single elements."""
     is_single = case.vertical.window == case.horizontal.window == 1
     is_large = case.batch * case.places * case.k * case.itemsize > MOST_COPIED
-    if not case.is_pointwise and (is_large or (case.horizontal.count > SHORT_LINE and not is_single)):
-        rows, scratch = _forward(case, INPUTS[0], _in_panels(case)).cut()
-        return Launches(rows, scratch, packed=((1, panels),))
-    windows, before, scratch = (INPUTS[0], (), ()) if case.is_pointwise else gather(case)
-    product = panel_launches.multiply(filters, panels, windows, OUTPUT, case.batch * case.places)
-    return replace(product, rows=(*before, *product.rows), scratch=scratch)
+    begins_inside = any(axis.before < 0 for axis in (case.vertical, case.horizontal))
+    return (case.horizontal.count <= SHORT_LINE or is_single) and not is_large and not begins_inside
+
+
+def convolve(
+    case: Convolution, image: Operand, panels: Operand, target: Operand, scratch: list[int]
+) -> tuple[Launch, ...]:
+    """Return a convolution with packed filters, and append the sizes of the scratch memory that it needs.
+
+    Windows that are already rows of a matrix are multiplied all at once, and so are those that are copied first.
+    """
+    before: tuple[Launch, ...] = ()
+    if not case.is_pointwise and not _is_copied(case):
+        rows, own = _forward(case, image, in_panels(case, panels), target, len(scratch)).cut()
+        scratch += own
+        return rows
+    if not case.is_pointwise:
+        image, before = gather(case, image, scratch)
+    sizes = case.batch * case.places, case.n, case.k
+    return (*before, *panel_launches.product_work(case.dtype, *sizes, image, panels, target).cut()[0])
 
 
 def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels) -> Launches:
@@ -146,38 +161,39 @@ def _line(case: Convolution, pieces: Convolution, filters: Spec, panels: Panels)
     image, before = INPUTS[0], []
     if case.pads:
         image = Operand("scratch", 0)
-        before = _padded(case, image, (1, case.padded_width))
+        before = _padded(case, INPUTS[0], image, (1, case.padded_width))
     is_packed = not case.has_small_filters and panel_launches.takes_panels(filters, panels)
     layout = _as_one_panel(case) if case.has_small_filters else _as_given(case)
-    rows, _ = _forward(pieces, image, _in_panels(case) if is_packed else layout).cut()
+    rows, _ = _forward(pieces, image, in_panels(case, Operand("packed", 0)) if is_packed else layout).cut()
     scratch = (case.padded_bytes(1),) if case.pads else ()
     return Launches((*before, *rows), scratch, packed=((1, panels),) if is_packed else ())
 
 
-def gather(case: Convolution) -> tuple[Operand, tuple[Launch, ...], tuple[int, ...]]:
-    """Return launches that copy all windows, one after the other: the target, them, and the sizes of the scratch memory."""
+def gather(case: Convolution, image: Operand, scratch: list[int]) -> tuple[Operand, tuple[Launch, ...]]:
+    """Return a copy of all windows, one after the other, and its launches; append the sizes of the scratch memory."""
     v, h, size = case.vertical, case.horizontal, case.itemsize
-    source, shape = INPUTS[0], (v.size, h.size)
+    shape = v.size, h.size
     launches: list[Launch | None] = []
-    windows, scratch = Operand("scratch", 0), [case.batch * case.places * case.k * size]
+    windows = Operand("scratch", len(scratch))
+    scratch.append(case.batch * case.places * case.k * size)
     if case.pads:
         shape = case.padded_height, case.padded_width
-        source = Operand("scratch", 1)
+        given, image = image, Operand("scratch", len(scratch))
         scratch.append(case.batch * shape[0] * shape[1] * case.c * size)
-        launches += _padded(case, source, shape)
-    line, image = shape[1] * case.c * size, shape[0] * shape[1] * case.c * size
+        launches += _padded(case, given, image, shape)
+    line, whole = shape[1] * case.c * size, shape[0] * shape[1] * case.c * size
     column = case.c * size
-    strides = (image, v.stride * line, h.stride * column, v.dilation * line, h.dilation * column, size)
+    strides = (whole, v.stride * line, h.stride * column, v.dilation * line, h.dilation * column, size)
     dims = (case.batch, v.count, h.count, v.window, h.window, case.c)
-    launches.append(copy_launch(source, strides, windows, c_strides(dims, size), dims, size))
-    return windows, tuple(each for each in launches if each is not None), tuple(scratch)
+    launches.append(copy_launch(image, strides, windows, c_strides(dims, size), dims, size))
+    return windows, tuple(each for each in launches if each is not None)
 
 
-def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[Launch]:
+def _padded(case: Convolution, source: Operand, target: Operand, shape: tuple[int, int]) -> list[Launch]:
     """Return launches that copy the images into larger ones, and fill their borders with zeros."""
     v, h, size = case.vertical, case.horizontal, case.itemsize
     outer = c_strides((case.batch, *shape, case.c), size)
-    image = c_strides((case.batch, v.size, h.size, case.c), size)
+    given = c_strides((case.batch, v.size, h.size, case.c), size)
     top, left = (min(axis.before, reach) for axis, reach in zip((v, h), shape, strict=True))
     lines, columns = min(v.size, shape[0] - top), min(h.size, shape[1] - left)
 
@@ -196,13 +212,15 @@ def _padded(case: Convolution, target: Operand, shape: tuple[int, int]) -> list[
         if height and width
     ]
     shown = (case.batch, lines, columns, case.c)
-    launches.append(copy_launch(INPUTS[0], image, place(top, left), outer, shown, size))
+    launches.append(copy_launch(source, given, place(top, left), outer, shown, size))
     return [each for each in launches if each is not None]
 
 
-def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
+def _forward(
+    case: Convolution, image: Operand, filters: Filters, target: Operand = OUTPUT, scratch: int = 0
+) -> Work:
     """Return a convolution of the images in one operand with filters; `scratch` is the number of the buffer for padding."""
-    operands = (image, filters.operand, OUTPUT, *NOT_READ)
+    operands = (image, filters.operand, target, *NOT_READ)
     strides = (case.image_bytes, 0, case.output_bytes, *IN_PLACE)
     words: tuple[int, ...]
     if case.is_pointwise:
@@ -237,88 +255,4 @@ def padding(case: Convolution, work: Work, scratch: Scratch) -> Work:
         return replace(work, scratch=(scratch,))
     return replace(
         work, operands=(*work.operands, work.operands[0]), strides=(*work.strides, work.strides[0])
-    )
-
-
-# Gradient in the input
-
-
-def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    sizes, filters, dy = inputs
-    if sizes.value is not None and sizes.value.min(initial=0) < 0:
-        return None
-    dx = outputs[0]
-    case = convolution_of(attrs, dx, filters.shape)
-    if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
-        return None
-    if case.batch == 0:
-        return Launches(())
-    if case.vertical.stride == case.horizontal.stride == 1 and case.c >= FEW_CHANNELS:
-        axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
-        back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
-        rows, scratch = _forward(back, INPUTS[2], _packed(back), scratch=1).cut()
-        return Launches((*_pack_turned(case), *rows), (back.packed_bytes, *scratch))
-    turned = Operand("scratch", 0)
-    if case.covers_once:
-        panels = Panels(case.n, case.k, transposed=True)
-        if panel_launches.takes_panels(filters, panels) and case.has_whole_panels:
-            rows, _ = _enlarge(case, _in_panels(case)).cut()
-            return Launches(rows, packed=((1, panels),))
-        size = case.horizontal.window * case.c
-        rows, _ = _enlarge(case, Filters(turned, size, case.k, size, 0)).cut()
-        return Launches((_turn(case, turned), *rows), (filters.nbytes,))
-    rows, scratch = _spread(case, turned).cut()
-    return Launches((_turn(case, turned), *rows), (filters.nbytes, *scratch))
-
-
-def _reversed_axis(axis: Axis) -> Axis:
-    """Return the axis of the convolution of dy that computes dx, for a stride of 1."""
-    before = (axis.window - 1) * axis.dilation - axis.before
-    return Axis(axis.count, axis.window, 1, axis.dilation, before, axis.size)
-
-
-def _pack_turned(case: Convolution) -> tuple[Launch, ...]:
-    taps, size = case.vertical.window * case.horizontal.window, case.itemsize
-    operands, strides = (INPUTS[1], Operand("scratch", 0)), (case.n * size, taps * case.n * size)
-    words = (case.c, taps, case.c, case.n, case.panel)
-    kernel = case.loop(loops.pack_turned, 2, 5)
-    return Work(kernel, operands, words, strides, 20 + case.k * case.n, grain=case.panel).cut()[0]
-
-
-def _turn(case: Convolution, target: Operand) -> Launch:
-    """Transpose the filters (input 1) from taps × c × n to n × taps × c."""
-    size = case.itemsize
-    shape = (case.n, case.k)
-    row = copy_launch(INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
-    assert row is not None
-    return row
-
-
-def _enlarge(case: Convolution, turned: Filters) -> Work:
-    """Return the gradient in the input for windows that cover it once."""
-    count = case.horizontal.count
-    words = (0, case.batch * case.vertical.count, 0, *turned.words)
-    words += (case.n, case.c, count, case.vertical.window, case.horizontal.window, 0)
-    return Work(
-        case.loop(loops.enlarge, 4 + MOST_OTHERS, 12),
-        (turned.operand, INPUTS[2], OUTPUT, *NOT_READ),
-        words,
-        (0, 0, 0, *IN_PLACE),
-        case.cost,
-        unit=1,
-        grain=max(_ROWS // count, 1),
-        epilogue=Epilogue(2, 2, 3, case.c, clips=True, others=4),
-        first=0,
-    )
-
-
-def _spread(case: Convolution, turned: Operand) -> Work:
-    """Return the gradient in the input for strides above 1."""
-    line = case.horizontal.count * case.k * case.itemsize
-    block = max(1, min(2 * BLOCK_BYTES // line, case.batch * case.vertical.count))
-    words = (case.batch, block, *case.sizes())
-    scratch = Scratch(1, block * line)
-    operands, strides = (turned, INPUTS[2], OUTPUT), (0, case.output_bytes, case.image_bytes)
-    return Work(
-        case.loop(loops.backward_input, 4, 16), operands, words, strides, 2 * case.cost, scratch=(scratch,)
     )

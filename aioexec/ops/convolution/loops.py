@@ -96,27 +96,33 @@ def windows(
             tiled_product(m, n, kw, c, line, a_row, dw * c, 1, below, ldb, i > 0, y, ldc)
 
 
-def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
-    """Copy a matrix k × n into contiguous panels."""
-    for part in range((n + panel - 1) // panel):
+def pack(filters: Pointer, packed: Pointer, count: int, k: int, n: int) -> int:
+    """Copy the first `count` columns of a matrix k × n into contiguous panels."""
+    panel = panel_columns(packed)
+    for part in range((count + panel - 1) // panel):
         left = part * panel
         for row in range(k):
             target = offset(packed, (part * k + row) * panel)
-            copy(target, offset(filters, row * n + left), min(panel, n - left))
+            copy(target, offset(filters, row * n + left), min(panel, count - left))
     return 0
 
 
-def pack_turned(filters: Pointer, packed: Pointer, count: int, taps: int, c: int, n: int, panel: int) -> int:
-    """As `pack`, for the first `count` of c reversed filters (the last tap first) of n channels.
+def pack_turned(
+    filters: Pointer, packed: Pointer, count: int, rows: int, columns: int, last: int, down: int, across: int, c: int, n: int,
+) -> int:  # fmt: skip
+    """As `pack`, for the first `count` of c turned filters of n channels.
 
+    Of their taps, `last` comes first; the next one is `across` taps before it, and the next row of taps `down` before the last.
     Blocks are so small that the lines of a panel stay in the first-level cache until they are full.
     """
+    panel = panel_columns(packed)
     for part in range((count + panel - 1) // panel):
         left = part * panel
         some = min(panel, count - left)
-        for tap in range(taps):
-            source = offset(filters, ((taps - 1 - tap) * c + left) * n)
-            target = offset(packed, (part * taps + tap) * n * panel)
+        for number in range(rows * columns):
+            tap = last - number // columns * down - number % columns * across
+            source = offset(filters, (tap * c + left) * n)
+            target = offset(packed, (part * rows * columns + number) * n * panel)
             for block in range((n + TURNED - 1) // TURNED):
                 begin = block * TURNED
                 end = min(begin + TURNED, n)

@@ -47,13 +47,20 @@ def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: in
     """
     if panels.storage:
         return _multiply_narrow(panels, left, output, m)
-    k, n, size = panels.rows, panels.columns, matrix.dtype.itemsize
+    case = matrix.dtype.name, m, panels.columns, panels.rows
+    rows, _ = product_work(*case, left, Operand("packed", 0), output).cut()
+    return Launches(rows, packed=((1, panels),))
+
+
+def product_work(dtype: str, m: int, n: int, k: int, left: Operand, right: Operand, output: Operand) -> Work:
+    """Return the product of a left matrix [m, k] and a right one of n columns in panels."""
+    size = np.dtype(dtype).itemsize
     nbytes = k * n * size
     loads = nbytes * (_NEAR_NS if nbytes < _FAR else _FAR_NS)
     by_rows = m >= n
-    work = Work(
-        LoopKernel(panel_loops.multiply_panels, (matrix.dtype.name,) * (4 + MOST_OTHERS), 7, 0),
-        (left, Operand("packed", 0), output, *NOT_READ),
+    return Work(
+        LoopKernel(panel_loops.multiply_panels, (dtype,) * (4 + MOST_OTHERS), 7, 0),
+        (left, right, output, *NOT_READ),
         (m, n, k, k, n, 0, 0),
         (k * size, 0, n * size, *IN_PLACE) if by_rows else (0, k * size, size, size, *IN_PLACE[1:]),
         40 + int(max(2 * m * n * k * _FLOP_NS * size / 4, loads)),
@@ -61,8 +68,6 @@ def multiply(matrix: Spec, panels: Panels, left: Operand, output: Operand, m: in
         grain=_ROWS_GRAIN if by_rows else _COLUMNS_GRAIN,
         epilogue=Epilogue(5, 2, 3, n, clips=True, others=4),
     )
-    rows, _ = work.cut()
-    return Launches(rows, packed=((1, panels),))
 
 
 def panels_of(matrix: Spec, rows: int, columns: int, transposed: bool) -> Panels:

@@ -13,7 +13,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Spec
 from aioexec.ops.common import shares
-from aioexec.ops.convolution import conv, filter_gradients, launches as conv_launches, sizes
+from aioexec.ops.convolution import conv, filter_gradients, input_gradients, launches as conv_launches, sizes
 from aioexec.ops.convolution.windows import make_axes
 from aioexec.ops.pooling import loops, pool2d
 from tests.ops.convolution.launched import run_in_python
@@ -136,7 +136,7 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(
     dy = rng.standard_normal((image[0], axes[0].count, axes[1].count, DEPTH))
 
     forward = run_in_python(conv_launches.bind_forward, attrs, [x, filters], dy.shape, lanes)
-    dx = run_in_python(conv_launches.bind_input, attrs, [np.array(image), filters, dy], image, lanes)
+    dx = run_in_python(input_gradients.bind_input, attrs, [np.array(image), filters, dy], image, lanes)
     dfilters = run_in_python(
         filter_gradients.bind_filter, attrs, [x, np.array(filters.shape), dy], filters.shape, lanes
     )
@@ -144,6 +144,27 @@ def test_the_loops_run_as_plain_python_in_launches_and_shares(
     np.testing.assert_allclose(forward, conv.correlate(x, filters, axes), rtol=1e-12)
     np.testing.assert_allclose(dx, conv.spread(filters, dy, axes), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(dfilters, conv.compare(x, dy, axes), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("window", [(1, 1), (3, 3), (2, 4), (5, 1)])
+@pytest.mark.parametrize("strides", [(2, 2), (3, 1), (1, 2)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "EXPLICIT"])
+@pytest.mark.parametrize(("least_channels", "lanes"), [(8, 1), (8, 3), (99, 1)])
+def test_gradients_in_the_input_with_strides(monkeypatch, window, strides, padding, least_channels, lanes):
+    monkeypatch.setattr(input_gradients, "FEW_CHANNELS", least_channels)
+    monkeypatch.setattr(shares, "LAUNCH_NS", 1_000_000)
+    explicit = (0, 0, 2, 1, 0, 3, 0, 0) if padding == "EXPLICIT" else ()
+    attrs = {"strides": (1, *strides, 1), "padding": padding, "explicit_paddings": explicit}
+    attrs |= {"dilations": (1, 1, 1, 1), "data_format": "NHWC"}
+    image = (2, 9, 10, 9)
+    rng = np.random.default_rng(5)
+    filters = rng.standard_normal((*window, image[3], DEPTH))
+    axes = make_axes(attrs, image, window)
+    dy = rng.standard_normal((image[0], axes[0].count, axes[1].count, DEPTH))
+
+    dx = run_in_python(input_gradients.bind_input, attrs, [np.array(image), filters, dy], image, lanes)
+
+    np.testing.assert_allclose(dx, conv.spread(filters, dy, axes), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize(

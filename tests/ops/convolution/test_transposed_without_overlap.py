@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.jit.panels import vector_bytes
 from aioexec.graph.kernels.kernel import Spec
-from aioexec.ops.convolution import conv, launches, loops
+from aioexec.ops.convolution import conv, input_gradients, loops
 from aioexec.ops.convolution.windows import make_axes
 from tests.ops.convolution.launched import run_in_python
 from tests.tiers import constant, graph, op_of_each_row, programs, share_all
@@ -56,7 +56,7 @@ def test_the_loop_runs_as_plain_python_in_shares(case, lanes, packs):
     inputs = [np.array(shape), filters, x]
 
     found = run_in_python(
-        launches.bind_input, attributes(CASES[case][1]), inputs, shape, lanes, may_be_packed=packs
+        input_gradients.bind_input, attributes(CASES[case][1]), inputs, shape, lanes, may_be_packed=packs
     )
 
     np.testing.assert_allclose(found, by_hand(x, filters), rtol=1e-12, atol=1e-12)
@@ -103,7 +103,7 @@ def test_constant_filters_are_packed_if_those_of_a_line_of_taps_are_whole_panels
     )
     attrs = attributes((2, 2))
 
-    made = launches.bind_input(attrs, [sizes, filters, dy], [Spec(np.dtype("f4"), (1, 16, 16, c))])
+    made = input_gradients.bind_input(attrs, [sizes, filters, dy], [Spec(np.dtype("f4"), (1, 16, 16, c))])
 
     assert made is not None
     assert made.rows[-1].kernel.body is loops.enlarge
@@ -128,6 +128,6 @@ def test_images_with_overlaps_gaps_or_padding_are_added_to_window_by_window(chan
     dy = rng.standard_normal((1, axes[0].count, axes[1].count, 12))
     filters = rng.standard_normal((2, 2, 16, 12))
 
-    found = run_in_python(launches.bind_input, attrs, [np.array(shape), filters, dy], shape, 1)
+    found = run_in_python(input_gradients.bind_input, attrs, [np.array(shape), filters, dy], shape, 1)
 
     np.testing.assert_allclose(found, conv.spread(filters, dy, axes), rtol=1e-11, atol=1e-12)
