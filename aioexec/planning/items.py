@@ -15,10 +15,14 @@ same frame: nodes inside a loop wait for its Enter, nodes after it for its Exit.
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.errors import OpError
 from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.planning.subgraph import Node, Subgraph
 
 
@@ -118,10 +122,24 @@ def _ports(node: Node) -> tuple[int, ...]:
 def _is_source(node: Node, is_partial: bool) -> bool:
     if is_known(node, is_partial):
         return False
-    has_shape_of_data = (
-        node.row.dynamic_shape and node.row.lists is None
-    )  # elements have the shape with which they were inserted
-    return kind_of(node, is_partial) is not Kind.PROGRAM or has_shape_of_data
+    return kind_of(node, is_partial) is not Kind.PROGRAM or _has_shape_of_data(node)
+
+
+def _has_shape_of_data(node: Node) -> bool:
+    """Whether constants and the shapes of the inputs do not determine the output shapes, as they may (DynamicStitch)."""
+    if not node.row.dynamic_shape or node.row.lists is not None:  # elements keep the shape with which they were inserted
+        return False
+
+    def value(k: int) -> np.ndarray[Any, Any] | None:
+        producer, index = node.inputs[k]
+        return None if producer.values is None else producer.values[index]
+
+    given = [tensor.dims for tensor in node.op.inputs]
+    try:
+        found = output_dims(node.row, ShapeContext(node.op.attrs, given, value, lambda k: None))
+    except OpError:
+        return True  # a step raises it
+    return any(dims is None or None in dims for dims in found)
 
 
 def cut_items(graph: Subgraph, is_partial: bool = False) -> list[ItemNodes]:

@@ -57,6 +57,18 @@ def test_what_depends_on_a_source_waits_for_it_and_nothing_else_does(ops: Ops):
     ]
 
 
+def test_constants_may_determine_the_shape_of_an_op_whose_shape_otherwise_depends_on_data():
+    with graph():
+        x, places = feed([None, 3]), feed([2], "int32")
+        known, size = constant([0, 1], "int32"), op("Shape", x)
+        ones = constant([1, 1], "int32")
+        same = op("Reshape", x, op("DynamicStitch", [known, known], [size, ones], N=2))
+        other = op("Reshape", x, op("DynamicStitch", [places, known], [size, ones], N=2))
+
+    assert len(plan([same], [x]).items) == 1
+    assert len(plan([other], [x, places]).items) == 2
+
+
 def test_a_control_edge_makes_a_node_wait_too(ops: Ops):
     add_where(ops)
     with graph() as g:
