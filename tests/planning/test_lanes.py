@@ -291,8 +291,25 @@ def do_region(
     assert done == len(region.tasks)
 
 
+@pytest.fixture
+def in_windows(monkeypatch):
+    """Every region counts as long, and its order is that of the program, in windows of few tasks."""
+    monkeypatch.setattr(lanes, "_LONG_NS", 0)
+    monkeypatch.setattr(lanes, "_WINDOWS", 6)
+    monkeypatch.setattr(lanes, "_MOST_LONGER", 1000)
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_in_any_order_of_tasks_each_row_reads_what_it_would_have_read(fine, seed: int):
+    check_random_program(seed)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_same_holds_if_tasks_wait_for_all_that_come_long_before(fine, in_windows, seed: int):
+    check_random_program(seed)
+
+
+def check_random_program(seed: int) -> None:
     rng = random.Random(seed)
     program = random_program(rng)
     count = rng.choice([2, 3, 4])
@@ -388,3 +405,41 @@ def test_shares_of_one_piece_of_work_wait_for_the_same_rows_and_are_waited_for()
     )  # scratch memory of a share, at the same place in both
     rows = [replace(each, launch=private, operands=((own, 0), each.operands[1])) for each in (begin, end)]
     assert lanes.waits(rows, {}) == [set(), {0}]
+
+
+def test_tasks_of_a_long_region_wait_for_all_before_the_previous_window(fine, in_windows):
+    rows, _ = branches(16, 1, cost=3000)
+
+    found = cut(rows, 2, {})
+
+    assert found is not None
+    tasks = found.parallel_regions[0].tasks
+    for number, task in enumerate(tasks):
+        reached = task.waits
+        for other in range(number):
+            reached |= tasks[other].before if task.waits >> other & 1 else 0
+        assert reached == task.before
+        assert [number in tasks[other].next for other in range(number)] == [
+            bool(task.waits >> other & 1) for other in range(number)
+        ]
+    assert [task.before.bit_count() for task in tasks] == [0] * 6 + [3] * 3 + [6] * 3 + [9] * 3 + [12, 16]
+
+
+def test_a_long_region_reuses_memory_that_the_longest_path_first_would_keep(monkeypatch):
+    """Each step of a chain has a large value that a branch off the chain reads, too, as in a backward pass."""
+    sizes = []
+    for long in (1 << 60, 0):
+        monkeypatch.setattr(lanes, "_LONG_NS", long)
+        chain, rows, buffers = Buffer(64, slot=-1), list[Pending](), list[Buffer]()
+        for _ in range(40):
+            value = Buffer(1 << 20)
+            rows.append(row([chain], [value], len(rows), 200_000))
+            chain = Buffer(64, slot=-1)
+            rows.append(row([value], [Buffer(64, slot=-1)], len(rows), 150_000))  # the branch
+            rows.append(row([value], [chain], len(rows), 200_000))
+            buffers.append(value)
+        found = cut(rows, 2, {})
+        assert found is not None
+        sizes.append(lay_out_lanes(buffers, found, 2, LANE_SLOT))
+
+    assert sizes[1] <= 8 << 20 < 20 << 20 <= sizes[0]

@@ -39,6 +39,12 @@ _LONG_PART_NS = 60_000
 the other callbacks of an event loop wait for the part that the loop runs."""
 _LOOP_DIVISOR = 16
 """Divisor of the least work of parts and tasks in a loop: its regions follow each other, so helpers spin when one begins."""
+_LONG_NS = 10_000_000
+"""Estimated work of a stretch from which its order counts for memory, too."""
+_WINDOWS = 64
+"""Windows of a long stretch: a task may run while those of the window before it run, not earlier."""
+_MOST_LONGER = 1.02
+"""The most by which a stretch may take longer so that it takes less memory."""
 _TASK_NS = 200
 _TASKS_PER_LANE = 64
 """The most tasks per lane, unless their cost would be below the least: a thread that claims a task scans all of them."""
@@ -170,8 +176,14 @@ def _tasks(
 ) -> list[Task] | None:
     """The tasks of a stretch; None if running them in parallel gains too little."""
     total = sum(row.launch.cost for row in rows)
-    tasks = _in_order(_ListScheduler(rows, lanes, same, total, divisor).tasks)
-    gain = total - _makespan(tasks, lanes) - _TASK_NS * len(tasks)
+    made = _ListScheduler(rows, lanes, same, total, divisor).tasks
+    tasks = _arranged(made, _by_path(made))
+    span = _makespan(tasks, lanes)
+    if total >= _LONG_NS:
+        in_windows = _arranged(_in_windows(made, total // _WINDOWS), range(len(made)))
+        if _makespan(in_windows, lanes) <= _MOST_LONGER * span:
+            tasks = in_windows
+    gain = total - span - _TASK_NS * len(tasks)
     return tasks if 2 * gain >= SHARE_NS else None
 
 
@@ -364,19 +376,57 @@ class _ListScheduler:
             self._close()
 
 
-def _in_order(tasks: Sequence[Task]) -> list[Task]:
-    """Sort tasks by the length of the path that depends on them, longest first; each precedes all that wait for it."""
+def _by_path(tasks: Sequence[Task]) -> list[int]:
+    """The numbers of tasks by the length of the path that depends on them, longest first."""
     bottom = [max(task.cost, 1) for task in tasks]
     for number in reversed(range(len(tasks))):
         for other in _bits(tasks[number].waits):
             bottom[other] = max(bottom[other], max(tasks[other].cost, 1) + bottom[number])
-    order = sorted(range(len(tasks)), key=lambda number: (-bottom[number], number))
+    return sorted(range(len(tasks)), key=lambda number: (-bottom[number], number))
+
+
+def _in_windows(tasks: Sequence[Task], cost: int) -> list[Task]:
+    """Tasks that also wait for all tasks that come long before them: those before the previous window of so much cost.
+
+    Of these, it suffices to name those of the last two windows on which no other one depends.
+    """
+    found: list[Task] = []
+    begins = [0]  # the first tasks of windows
+    ends = 0  # the tasks to wait for
+    spent = 0
+    for number, task in enumerate(tasks):
+        if spent >= cost:
+            begins.append(number)
+            spent = 0
+            ends = _ends(found, *begins[-4:-1:2]) if len(begins) > 3 else _ends(found, 0, begins[-2])
+        spent += task.cost
+        before = (1 << begins[-2]) - 1 if len(begins) > 1 else 0
+        found.append(
+            Task(list(task.rows), task.cost, task.waits | (ends & ~task.before), task.before | before)
+        )
+    return found
+
+
+def _ends(tasks: Sequence[Task], begin: int, end: int) -> int:
+    """The tasks of a range, as a bit set, for which no other one of it waits."""
+    found = waited_for = 0
+    for number in range(begin, end):
+        found |= 1 << number
+        waited_for |= tasks[number].waits
+    return found & ~waited_for
+
+
+def _arranged(tasks: Sequence[Task], order: Sequence[int]) -> list[Task]:
+    """Put tasks, and their rows, in order; each task precedes all that wait for it."""
     place = {number: index for index, number in enumerate(order)}
-    found = [tasks[number] for number in order]
+    found = []
+    for number in order:
+        task = tasks[number]
+        before, waits = (
+            sum(1 << place[other] for other in _bits(mask)) for mask in (task.before, task.waits)
+        )
+        found.append(Task(sorted(task.rows, key=lambda numbered: numbered[0]), task.cost, waits, before))
     for index, task in enumerate(found):
-        task.rows.sort(key=lambda numbered: numbered[0])
-        task.before = sum(1 << place[number] for number in _bits(task.before))
-        task.waits = sum(1 << place[number] for number in _bits(task.waits))
         for other in _bits(task.waits):
             found[other].next.append(index)
     return found
