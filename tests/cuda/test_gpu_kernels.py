@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.cuda import products
+from aioexec.devices.cuda.programs import products
 from aioexec.devices.cuda.ptx.contractions import Tile
 from aioexec.devices.cuda.registration import DEVICE_TYPE, maker, register_gpu_kernels
 from aioexec.devices.cuda.supported import FAMILIES

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.cuda.binding import copy_row
 from aioexec.devices.cuda.launch import Address, Launch
-from aioexec.devices.cuda.programs import program_of
+from aioexec.devices.cuda.programs.binding import copy_row
+from aioexec.devices.cuda.programs.table import program_of
 from aioexec.devices.cuda.rows import DeviceRow, device_row
 from aioexec.devices.row_kernels import ASSIGNS, known_shape, output_shapes
 from aioexec.errors import UnimplementedError

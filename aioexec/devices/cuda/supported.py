@@ -65,9 +65,10 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     "products and convolutions": _names(
         """
         MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
-        DepthwiseConv2dNative
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter
         """
     ),
+    "pooling": _names("MaxPool MaxPoolGrad AvgPool AvgPoolGrad"),
     "gather and scatter": _names(
         """
         Gather GatherV2 GatherNd ResourceGather OneHot UnsortedSegmentSum ScatterNd ScatterNdNonAliasingAdd ScatterUpdate
@@ -109,6 +110,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
     "Equal": {"incompatible_shape_error": [True]},
     "NotEqual": {"incompatible_shape_error": [True]},
     "FusedBatchNormV3": {"U": [dtypes.float32]},
+    "MaxPool": {"data_format": ["NHWC", "NCHW"]},
 }
 """The values of other attributes that GPU kernels take."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.cuda.program import Program, full
+from aioexec.devices.cuda.programs.program import Program, full
 from aioexec.graph.kernels.kernel import Attrs, Operand
 from aioexec.graph.kernels.launches import View
 
@@ -82,3 +82,37 @@ def step_strides(at: Windows, view: View) -> tuple[int, int, int, int]:
     """Strides from window to window in rows and columns, and inside a window in rows and columns."""
     _, rows, columns, _ = at.of(view.strides)
     return rows * at.step[0], columns * at.step[1], rows * at.dilation[0], columns * at.dilation[1]
+
+
+def spread_out(
+    program: Program, given: View, shape: Shape, at: Windows, image: Shape, value: str = "0"
+) -> View:
+    """Values of windows at the distances that the windows have in the image, `value` elsewhere.
+
+    The window at an element of the image covers the values of those windows that the element is in, the last one first. Those
+    of windows in the padding alone are left out.
+    """
+    wanted, taken = list(shape), list(shape)
+    places = []
+    skipped = 0  # bytes of values that are left out
+    for place, axis in enumerate(at.axes[1:3]):
+        step, begin = at.step[place], at.reach[place] - at.before[place]
+        first = max(-(begin // step), 0)
+        begin += first * step
+        taken[axis] = max(shape[axis] - first, 0)
+        skipped += first * given.strides[axis]
+        wanted[axis] = max(image[axis] + at.reach[place], begin + (taken[axis] - 1) * step + 1)
+        places.append((axis, begin, step))
+    if tuple(wanted) == shape:
+        return given
+    target = program.space(given.dtype, tuple(wanted))
+    program.elementwise(f"y = {value}", [], [("y", target)], tuple(wanted))
+    offset = sum(begin * target.strides[axis] for axis, begin, _ in places)
+    strides = list(target.strides)
+    for axis, _, step in places:
+        strides[axis] *= step
+    inner = View(Operand("scratch", target.operand.index, offset), given.dtype, tuple(strides))
+    begin_at = Operand(given.operand.kind, given.operand.index, given.operand.offset + skipped)
+    source = View(begin_at, given.dtype, given.strides)
+    program.elementwise("y = x", [("x", source)], [("y", inner)], tuple(taken))
+    return target

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.devices.cuda import convolving, gathering, normalizing, products, reducing
-from aioexec.devices.cuda.binding import bind, copy_row
-from aioexec.devices.cuda.program import Binder, Program
+from aioexec.devices.cuda.programs import convolving, gathering, normalizing, pooling, products, reducing
+from aioexec.devices.cuda.programs.binding import bind, copy_row
+from aioexec.devices.cuda.programs.program import Binder, Program
 from aioexec.devices.cuda.rows import device_row
 from aioexec.graph.kernels.kernel import Alias, Attrs, Operand, Spec
 from aioexec.graph.registry import Row
@@ -17,6 +17,7 @@ BINDERS: dict[str, Binder] = {
     **products.BINDERS,
     **convolving.BINDERS,
     **gathering.BINDERS,
+    **pooling.BINDERS,
 }
 """Of the ops whose native form is a loop."""
 

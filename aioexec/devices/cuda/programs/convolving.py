@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.devices.cuda.products import Contraction, contract, sum_dtype
-from aioexec.devices.cuda.program import Binder, Program, full
+from aioexec.devices.cuda.programs.products import Contraction, contract, sum_dtype
+from aioexec.devices.cuda.programs.program import Binder, Program, full
+from aioexec.devices.cuda.programs.reducing import SUM, zero
+from aioexec.devices.cuda.programs.windows import padded, spread_out, step_strides, windows
 from aioexec.devices.cuda.ptx.reductions import Reduction
-from aioexec.devices.cuda.reducing import SUM, zero
-from aioexec.devices.cuda.windows import padded, step_strides, windows
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View, c_strides
 
@@ -95,7 +95,7 @@ def bind_input_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[
     if 0 in dy.shape or 0 in out.shape or 0 in filter_.shape:
         program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
         return program
-    spread = spread_gradients(program, attrs, dy, out.shape, at.size)
+    spread = spread_out(program, full(Operand("input", 2), dtype, dy.shape), dy.shape, at, out.shape)
     a, c = at.of(spread.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
     b = c_strides(filter_.shape, filter_.dtype.itemsize)
     images, height, width, channels = at.of(out.shape)
@@ -120,39 +120,6 @@ def bind_input_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[
     return program
 
 
-def spread_gradients(
-    program: Program, attrs: Attrs, dy: Spec, image: tuple[int, ...], size: tuple[int, int]
-) -> View:
-    """The gradients at the distances that the windows have in the image, zeros elsewhere, such that the window at an element of
-    the image covers the gradients it contributes to. Those of windows in the padding alone are left out."""
-    at = windows(attrs, size, image, dy.shape)
-    wanted, taken = list(dy.shape), list(dy.shape)
-    given = full(Operand("input", 2), dy.dtype.name, dy.shape)
-    places = []
-    skipped = 0  # bytes of gradients that contribute nothing
-    for place, axis in enumerate(at.axes[1:3]):
-        step, begin = at.step[place], at.reach[place] - at.before[place]
-        first = max(-(begin // step), 0)
-        begin += first * step
-        taken[axis] = max(dy.shape[axis] - first, 0)
-        skipped += first * given.strides[axis]
-        wanted[axis] = max(image[axis] + at.reach[place], begin + (taken[axis] - 1) * step + 1)
-        places.append((axis, begin, step))
-    shape = tuple(wanted)
-    if shape == dy.shape:
-        return given
-    target = program.space(given.dtype, shape)
-    program.elementwise("y = 0", [], [("y", target)], shape)
-    offset = sum(begin * target.strides[axis] for axis, begin, _ in places)
-    strides = list(target.strides)
-    for axis, _, step in places:
-        strides[axis] *= step
-    inner = View(Operand("scratch", target.operand.index, offset), given.dtype, tuple(strides))
-    source = View(Operand("input", 2, skipped), given.dtype, given.strides)
-    program.elementwise("y = x", [("x", source)], [("y", inner)], tuple(taken))
-    return target
-
-
 def bind_depthwise(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
     """A sum over each window for each channel and multiplier."""
     x, filter_, out = inputs[0], inputs[1], outputs[0]
@@ -166,18 +133,8 @@ def bind_depthwise(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
     b = c_strides(filter_.shape, filter_.dtype.itemsize)
     images, height, width, _ = at.of(out.shape)
     down, right, row, column = step_strides(at, image)
-    kind = sum_dtype(dtype)
-    add = Reduction(
-        f"z = cast(x, {kind!r}) * cast(f, {kind!r})",
-        SUM,
-        f"y = cast(c, {dtype!r})",
-        (("x", dtype), ("f", dtype)),
-        kind,
-        dtype,
-        zero(kind),
-    )
     program.reduce(
-        add,
+        product_sum(dtype),
         [
             View(image.operand, dtype, (a[0], down, right, a[3], 0, row, column)),
             View(Operand("input", 1), dtype, (0, 0, 0, b[2], b[3], b[0], b[1])),
@@ -189,9 +146,83 @@ def bind_depthwise(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
     return program
 
 
+def product_sum(dtype: str) -> Reduction:
+    """The sum of products of two operands."""
+    kind = sum_dtype(dtype)
+    return Reduction(
+        f"z = cast(x, {kind!r}) * cast(f, {kind!r})",
+        SUM,
+        f"y = cast(c, {dtype!r})",
+        (("x", dtype), ("f", dtype)),
+        kind,
+        dtype,
+        zero(kind),
+    )
+
+
+def bind_depthwise_input_gradient(
+    attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Program | None:
+    """A sum over places in the filter, reversed, and multipliers."""
+    filter_, dy, out = inputs[1], inputs[2], outputs[0]
+    dtype, program = dy.dtype.name, Program()
+    rows, columns, depth, multiplier = filter_.shape
+    at = windows(attrs, (rows, columns), out.shape, dy.shape)
+    if 0 in dy.shape or 0 in out.shape or 0 in filter_.shape:
+        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        return program
+    spread = spread_out(program, full(Operand("input", 2), dtype, dy.shape), dy.shape, at, out.shape)
+    a, c = at.of(spread.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    b = c_strides(filter_.shape, filter_.dtype.itemsize)
+    images, height, width, _ = at.of(out.shape)
+    down, right = at.dilation[0] * a[1], at.dilation[1] * a[2]
+    last = Operand("input", 1, (rows - 1) * b[0] + (columns - 1) * b[1])
+    program.reduce(
+        product_sum(dtype),
+        [
+            View(spread.operand, dtype, (a[0], a[1], a[2], multiplier * a[3], down, right, a[3])),
+            View(last, dtype, (0, 0, 0, b[2], -b[0], -b[1], b[3])),
+        ],
+        View(OUTPUT, dtype, c),
+        (images, height, width, depth, rows, columns, multiplier),
+        {4, 5, 6},
+    )
+    return program
+
+
+def bind_depthwise_filter_gradient(
+    attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Program | None:
+    """A sum over the windows for each place in the filter, channel and multiplier."""
+    x, dy, out = inputs[0], inputs[2], outputs[0]
+    dtype, program = x.dtype.name, Program()
+    rows, columns, depth, multiplier = out.shape
+    at = windows(attrs, (rows, columns), x.shape, dy.shape)
+    if 0 in dy.shape or 0 in x.shape:
+        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        return program
+    image = padded(program, Operand("input", 0), dtype, x.shape, at, dy.shape)
+    a, b = at.of(image.strides), at.of(c_strides(dy.shape, dy.dtype.itemsize))
+    images, height, width, _ = at.of(dy.shape)
+    down, right, row, column = step_strides(at, image)
+    program.reduce(
+        product_sum(dtype),
+        [
+            View(image.operand, dtype, (row, column, a[3], 0, a[0], down, right)),
+            View(Operand("input", 2), dtype, (0, 0, multiplier * b[3], b[3], *b[:3])),
+        ],
+        full(OUTPUT, dtype, out.shape),
+        (rows, columns, depth, multiplier, images, height, width),
+        {4, 5, 6},
+    )
+    return program
+
+
 BINDERS: dict[str, Binder] = {
     "Conv2D": bind_forward,
     "Conv2DBackpropInput": bind_input_gradient,
     "Conv2DBackpropFilter": bind_filter_gradient,
     "DepthwiseConv2dNative": bind_depthwise,
+    "DepthwiseConv2dNativeBackpropInput": bind_depthwise_input_gradient,
+    "DepthwiseConv2dNativeBackpropFilter": bind_depthwise_filter_gradient,
 }

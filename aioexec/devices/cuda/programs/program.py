@@ -1,6 +1,6 @@
 """A node's work as a list of launches: elementwise kernels and reductions over strided views, with scratch memory between them.
 
-Pure. Used by the ops whose native form is a loop of the CPU: see `reductions`, `normalization` and `softmax`.
+Pure. Used by the ops whose native form is a loop of the CPU: see `table`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from aioexec.devices.cuda.program import Binder, Program, full, wide
+from aioexec.devices.cuda.programs.program import Binder, Program, full, wide
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View

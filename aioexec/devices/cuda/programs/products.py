@@ -10,11 +10,11 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
-from aioexec.devices.cuda.program import Binder, Program, wide
+from aioexec.devices.cuda.programs.program import Binder, Program, wide
+from aioexec.devices.cuda.programs.reducing import SUM, zero
 from aioexec.devices.cuda.ptx import contractions
 from aioexec.devices.cuda.ptx.contractions import Layout, Tile, Types
 from aioexec.devices.cuda.ptx.reductions import Reduction
-from aioexec.devices.cuda.reducing import SUM, zero
 from aioexec.devices.cuda.rows import SHORT, DeviceRow
 from aioexec.devices.jit.llvm.ir import ITEM_SIZES
 from aioexec.errors import UnimplementedError

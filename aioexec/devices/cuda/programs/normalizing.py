@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from aioexec.devices.cuda.program import Binder, Program, full, spread, wide
+from aioexec.devices.cuda.programs.program import Binder, Program, full, spread, wide
+from aioexec.devices.cuda.programs.reducing import LARGEST, SUM
 from aioexec.devices.cuda.ptx.reductions import Reduction
-from aioexec.devices.cuda.reducing import LARGEST, SUM
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
-from aioexec.devices.cuda.program import Binder, Program, full
+from aioexec.devices.cuda.programs.program import Binder, Program, full
 from aioexec.devices.cuda.ptx import indexed
 from aioexec.devices.cuda.ptx.indexed import GATHER, STORE, Indexed
 from aioexec.devices.cuda.ptx.threads import THREADS, blocks_for
