@@ -52,7 +52,7 @@ def recognize_attention(graph: Subgraph, bind: Bind) -> None:
         if node.feed is None and node.row.name in _ATTENTION.ops:
             found = match(_ATTENTION, (node, 0))
             if found is not None:
-                _replace(rewriting, found)
+                rewriting.attempt(_replace, found)
     rewriting.apply()
 
 

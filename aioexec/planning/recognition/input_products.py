@@ -80,7 +80,7 @@ def _move(rewriting: Rewriting, product: _Product) -> None:
     for operand, is_first in ((first, True), (last, False)):
         inputs = _inputs(operand)
         if inputs is not None and _is_worthwhile(inputs, product):
-            _replace(rewriting, product, inputs, is_first)
+            rewriting.attempt(_replace, product, inputs, is_first)
             return
 
 

@@ -67,7 +67,7 @@ def recognize_layer_norm(graph: Subgraph, bind: Bind) -> None:
         if node.feed is None and node.row.name in ADD.split():
             found = match(_NORMALIZED, (node, 0))
             if found is not None:
-                _replace(rewriting, found)
+                rewriting.attempt(_replace, found)
     rewriting.apply()
 
 

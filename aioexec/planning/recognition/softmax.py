@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioexec.planning.recognition.patterns import Value, call, match
+from aioexec.planning.recognition.patterns import Match, Value, call, match
 from aioexec.planning.recognition.reductions import reduces_rows
 from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.subgraph import Bind, Subgraph
@@ -20,5 +20,9 @@ def recognize_softmax(graph: Subgraph, bind: Bind) -> None:
         if node.feed is None and node.row.name == "RealDiv" and node.output_dtype(0).name in _FLOATS:
             found = match(_SOFTMAX, (node, 0))
             if found is not None and rewriting.is_closed(found.nodes(), [node]):
-                rewriting.replace(found.nodes(), [found.root], rewriting.make("Softmax", node, [found[_X]]))
+                rewriting.attempt(_replace, found)
     rewriting.apply()
+
+
+def _replace(rewriting: Rewriting, found: Match) -> None:
+    rewriting.replace(found.nodes(), [found.root], rewriting.make("Softmax", found.root[0], [found[_X]]))

@@ -98,7 +98,7 @@ def fold_channel_scales(graph: Subgraph, bind: Bind) -> None:
         linear = _linear_of(node)
         chain = [] if linear is None else list(_chain(linear, rewriting.uses))
         if linear is not None and any(affine.scales for _, affine in chain):
-            _fold(rewriting, linear, chain)
+            rewriting.attempt(_fold, linear, chain)
     rewriting.apply()
 
 
@@ -214,13 +214,15 @@ def _fold(rewriting: Rewriting, linear: _Linear, chain: list[tuple[Node, _Affine
         filter, bias = _scaled(linear, affine.s), affine.t.astype(linear.filter.dtype)
     if not (np.isfinite(filter).all() and np.isfinite(bias).all()):
         return
-    node.inputs = [node.inputs[0], rewriting.constant(filter, node, "/folded")]
     last = folded[-1]
+    scaled = [node.inputs[0], rewriting.constant(filter, node, "/folded")]
     if affine.shifts:
         inputs = [(node, 0), rewriting.constant(bias, last, "/folded")]
         added = rewriting.make("BiasAdd", last, inputs, data_format=linear.data_format)
+        node.inputs = scaled
         rewriting.replace(folded, [(last, 0)], added)
     else:
+        node.inputs = scaled
         rewriting.replace([node, *folded], [(last, 0)], node)
 
 

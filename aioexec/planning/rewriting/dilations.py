@@ -61,7 +61,7 @@ def fold_dilations(graph: Subgraph, bind: Bind) -> None:
     for node in graph.nodes:
         match = _match(node, rewriting.uses)
         if match is not None:
-            _replace(rewriting, match)
+            rewriting.attempt(_replace, match)
     rewriting.apply()
 
 

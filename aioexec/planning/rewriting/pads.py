@@ -41,7 +41,7 @@ def fold_pads(graph: Subgraph, bind: Bind) -> None:
         passed = {id(node): node for each in users for node in (each.pad, each.expand) if node is not None}
         if all(rewriting.uses.are_among(node, inside) for node in passed.values()):
             for each in users:
-                _replace(rewriting, each)
+                rewriting.attempt(_replace, each)
     rewriting.apply()
 
 

@@ -3,21 +3,28 @@
 A match of a pattern may be replaced if no other node, fetch or target uses the values inside of it or waits for them; the
 gradients of a training step often do. Then a path from the match to a node outside leaves from the results alone, and replacing
 closes no cycle. The new node waits for all that the replaced ones waited for.
+
+Nodes that a device runs by kernels registered for its type are replaced only by nodes that it has such kernels for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
 
 from aioexec.dtypes import as_dtype
+from aioexec.graph.device_spec import parse
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.kernels.kernel_registry import RUN_BY_ENGINE, is_overridden
 from aioexec.planning.new_nodes import NodeMaker, tensor_of
 from aioexec.planning.rewriting.uses import Uses
 from aioexec.planning.subgraph import Edge, Node, Subgraph, Value, in_order
 from aioexec.shapes import Dims
 
+Arguments = ParamSpec("Arguments")
 CONVOLUTIONS: Final = ("Conv2D", "DepthwiseConv2dNative")
 
 
@@ -29,6 +36,10 @@ def dims_of(edge: Edge) -> Dims:
 def is_exact(node: Node, number: float) -> bool:
     """Whether an attribute of the new node, a float32, holds a number as exactly as the node's own dtype."""
     return node.output_dtype(0).name == "float32" or float(np.float32(number)) == number
+
+
+class NoKernelError(Exception):
+    """The device of the nodes to be replaced has no kernel for the new node."""
 
 
 class Rewriting:
@@ -57,10 +68,26 @@ class Rewriting:
             return False
         return all(id(node) in outgoing or self.uses.are_among(node, inside) for node in nodes)
 
+    def attempt(
+        self,
+        replace: Callable[Concatenate[Rewriting, Arguments], None],
+        *arguments: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> None:
+        """Call a function that makes new nodes and then replaces others by them; nothing is replaced without their kernels."""
+        with contextlib.suppress(NoKernelError):
+            replace(self, *arguments, **options)
+
     def make(self, op_type: str, cause: Node, inputs: Sequence[Edge], suffix: str = "", **attrs: Any) -> Node:
-        """A new node, on the device of the node it is made for, whose name it has, with a suffix."""
+        """A new node, on the device of the node it is made for, whose name it has, with a suffix.
+
+        Raises:
+            NoKernelError: that device cannot run it.
+        """
         name = cause.name + suffix
         made = self._maker.make(op_type, cause, cause.device, inputs, name=name, **attrs)
+        if not _has_kernel(made, cause):
+            raise NoKernelError(f"{op_type} {name!r}")
         self._made.setdefault(id(cause), [cause]).append(made)
         return made
 
@@ -100,3 +127,11 @@ class Rewriting:
 
     def _node(self, node: Node) -> Node:
         return self._new.get(id(node), node)
+
+
+def _has_kernel(made: Node, cause: Node) -> bool:
+    """Whether the device that runs a node by a kernel registered for its type can run a new node; other devices can."""
+    if made.row.role is Role.CONSTANT or made.row.role in RUN_BY_ENGINE:
+        return True
+    device_type = parse(cause.device).device_type or ""
+    return not is_overridden(cause.op, device_type) or is_overridden(made.op, device_type)

@@ -63,7 +63,7 @@ def use_winograd(graph: Subgraph, bind: Bind) -> None:
     for node in graph.nodes:
         filter = _filter_of(node)
         if filter is not None:
-            _replace(rewriting, node, filter)
+            rewriting.attempt(_replace, node, filter)
     rewriting.apply()
 
 
