@@ -79,6 +79,8 @@ def _copy(edge: Edge, wanted: _Memory, device: str, maker: NodeMaker) -> Node:
 def _memory_of_input(node: Node, position: int, device_type: str) -> _Memory:
     producer, index = node.inputs[position]
     dtype = producer.output_dtype(index)
+    if node.row.role is Role.SEND:
+        return _Memory.NEITHER  # it sends what it gets, from either memory
     if dtype.base_dtype is dtypes.resource or (dtype.is_ref and position not in node.dereferences()):
         return _Memory.NEITHER
     if dtype.base_dtype in _OF_HOST or node.row.name in _ON_HOST:

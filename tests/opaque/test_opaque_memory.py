@@ -16,37 +16,37 @@ from tests.tiers import constant, feed, graph, op, session_on
 LIMIT = 1 << 16
 
 
-def limits(opaque: OpaqueDeviceFactory, **gpu_options: Any) -> list[int]:
+async def limits(opaque: OpaqueDeviceFactory, **gpu_options: Any) -> list[int]:
     """The limits of the devices made for these options."""
     config = ax.ConfigProto(gpu_options=ax.GPUOptions(**gpu_options))
     devices = opaque.create_devices(Options(config=config), "/job:localhost/replica:0/task:0")
     for device in devices:
-        device.workers.dismiss()
+        await device.close()
     return [device.attributes.memory_limit for device in devices]
 
 
 @pytest.mark.parametrize("allow_growth", [False, True])
-def test_a_fraction_of_the_memory_is_the_limit(opaque: OpaqueDeviceFactory, allow_growth: bool):
+async def test_a_fraction_of_the_memory_is_the_limit(opaque: OpaqueDeviceFactory, allow_growth: bool):
     opaque.count, opaque.memory_limit = 2, 1000
-    assert limits(opaque, allow_growth=allow_growth) == [1000, 1000]
-    assert limits(opaque, per_process_gpu_memory_fraction=0.25, allow_growth=allow_growth) == [250, 250]
+    assert await limits(opaque, allow_growth=allow_growth) == [1000, 1000]
+    assert await limits(opaque, per_process_gpu_memory_fraction=0.25, allow_growth=allow_growth) == [250, 250]
 
 
-def test_virtual_devices_have_limits_of_their_own(opaque: OpaqueDeviceFactory):
+async def test_virtual_devices_have_limits_of_their_own(opaque: OpaqueDeviceFactory):
     opaque.count = 3
     virtual = [{"memory_limit_mb": [1, 0.5]}, {}]
-    found = limits(opaque, experimental={"virtual_devices": virtual})
+    found = await limits(opaque, experimental={"virtual_devices": virtual})
     assert found == [1 << 20, 1 << 19, 1 << 30, 1 << 30]
 
 
-def test_options_that_contradict_each_other_are_refused(opaque: OpaqueDeviceFactory):
+async def test_options_that_contradict_each_other_are_refused(opaque: OpaqueDeviceFactory):
     virtual = [{"memory_limit_mb": [1]}]
     with pytest.raises(InvalidArgumentError, match="must be 0 when virtual"):
-        limits(opaque, per_process_gpu_memory_fraction=0.5, experimental={"virtual_devices": virtual})
+        await limits(opaque, per_process_gpu_memory_fraction=0.5, experimental={"virtual_devices": virtual})
     with pytest.raises(InvalidArgumentError, match="for 2 GPUs, but 1 are visible"):
-        limits(opaque, experimental={"virtual_devices": virtual * 2})
+        await limits(opaque, experimental={"virtual_devices": virtual * 2})
     with pytest.raises(InvalidArgumentError, match="negative"):
-        limits(opaque, per_process_gpu_memory_fraction=-0.5)
+        await limits(opaque, per_process_gpu_memory_fraction=-0.5)
 
 
 async def test_a_feed_that_does_not_fit_is_refused_with_the_sizes(opaque: OpaqueDeviceFactory):
