@@ -9,6 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.formats.protos import RewriterConfig
+from aioexec.graph.kernels import kernel_registry
 from aioexec.ops.convolution import conv
 from aioexec.ops.convolution.windows import make_axes
 from aioexec.planning.passes import DefaultOptions, Grouping, optimization_passes
@@ -30,8 +31,10 @@ def filters_of(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype("float32")
 
 
-def optimised(y: Any, x: Any, aggressive: bool = True) -> Subgraph:
+def optimised(y: Any, x: Any, aggressive: bool = True, device: str = "") -> Subgraph:
     subgraph = pruned([y], [x])
+    for node in subgraph.nodes:
+        node.device = device or node.device
     options = DefaultOptions(aggressive_remapping=aggressive)
     optimization_passes.run_grouping(Grouping.POST_REWRITE_FOR_EXEC, subgraph, Binder(), options)
     subgraph.check_invariants()
@@ -75,6 +78,18 @@ def test_any_other_convolution_stays(shape, filters, attrs):
         y = convolution(x, constant(filters_of(*filters)), **attrs)
 
         assert kinds(y, x) == {"Conv2D"}
+
+
+def test_a_convolution_on_a_device_without_a_kernel_for_the_other_op_stays(monkeypatch):
+    monkeypatch.setattr(kernel_registry, "_kernels", {})
+    kernel_registry.register_kernel("Conv2D", "GPU", lambda context: lambda launcher, x, filters: None)
+    with graph():
+        x = feed(SHAPE)
+        y = convolution(x, constant(filters_of(3, 3, SHAPE[3], N)))
+
+        found = optimised(y, x, device="/job:localhost/replica:0/task:0/device:GPU:0")
+
+        assert "Conv2D" in {node.row.name for node in found.nodes if node.feed is None}
 
 
 def test_filters_that_are_no_finite_constants_of_single_precision_stay():

@@ -61,7 +61,7 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent ApplyRMSProp ResourceApplyRMSProp
         """
     ),
-    "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin"),
+    "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin Cumsum Cumprod"),
     "products and convolutions": _names(
         """
         MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
@@ -81,7 +81,7 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     ),
     "softmax and normalisation": _names(
         """
-        Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm FusedBatchNorm
+        Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm _Attention FusedBatchNorm
         FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
         """
     ),

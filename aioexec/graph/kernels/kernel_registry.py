@@ -146,6 +146,12 @@ def has_kernels_for(device_type: str) -> bool:
     return any(kernel.device_type == device_type for kernels in _kernels.values() for kernel in kernels)
 
 
+def may_replace(op_type: str, device_type: str) -> bool:
+    """Whether passes may put nodes of an op on a device: a type with kernels of its own needs one for the op."""
+    has_one = any(kernel.device_type == device_type for kernel in _kernels.get(op_type, ()))
+    return has_one or device_type == "CPU" or not has_kernels_for(device_type)
+
+
 def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernels: bool) -> KernelDef:
     """The kernel for a node with these attributes on a device type.
 

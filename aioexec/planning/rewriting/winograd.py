@@ -16,6 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.graph.device_spec import parse
+from aioexec.graph.kernels.kernel_registry import may_replace
 from aioexec.graph.node import Operation
 from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value, known_value
@@ -70,6 +72,8 @@ def use_winograd(graph: Subgraph, bind: Bind) -> None:
 def _filter_of(node: Node) -> Value | None:
     """The constant filters of a convolution that is to be replaced; None for any other node."""
     if not node.computes("Conv2D") or node.controls:
+        return None
+    if not may_replace("_WinogradConv2D", parse(node.device).device_type or "CPU"):
         return None
     attrs, filter = node.op.attrs, known_value(node.inputs[1])
     if filter is None or filter.dtype != np.float32 or filter.shape[:2] != (3, 3):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.devices.cuda.programs import convolving, gathering, normalizing, pooling, products, reducing
+from aioexec.devices.cuda.programs import (
+    attention,
+    convolving,
+    gathering,
+    normalizing,
+    pooling,
+    products,
+    reducing,
+    scanning,
+)
 from aioexec.devices.cuda.programs.binding import bind, copy_row
 from aioexec.devices.cuda.programs.program import Binder, Program
 from aioexec.devices.cuda.rows import device_row
@@ -18,6 +27,8 @@ BINDERS: dict[str, Binder] = {
     **convolving.BINDERS,
     **gathering.BINDERS,
     **pooling.BINDERS,
+    **attention.BINDERS,
+    **scanning.BINDERS,
 }
 """Of the ops whose native form is a loop."""
 
