@@ -10,9 +10,15 @@ from tests.cuda.gpu import run_on_gpu
 from tests.ops.harness import case, setting
 
 
-@pytest.mark.parametrize("flip_y", [False, True])
-@pytest.mark.parametrize("flip_x", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize(
+    ("dtype", "flip_x", "flip_y"),
+    [
+        ("float32", False, False),
+        ("float64", True, False),
+        ("float16", False, True),
+        ("int32", True, True),
+    ],
+)
 def test_matmul(dtype: str, flip_x: bool, flip_y: bool):
     generator = np.random.default_rng(1)
     x, y = generator.integers(-4, 5, (70, 37)), generator.integers(-4, 5, (37, 66))

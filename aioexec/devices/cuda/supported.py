@@ -81,8 +81,8 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     ),
     "softmax and normalisation": _names(
         """
-        Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm _Attention FusedBatchNorm
-        FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
+        Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm _Attention
+        FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3
         """
     ),
 }
