@@ -59,6 +59,10 @@ async def train(folder: Path | None, last_step: int, use_resource: bool, device:
     return losses
 
 
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("use_resource", [pytest.param(False, marks=pytest.mark.slow), True])
 async def test_a_monitored_session_trains_and_goes_on_from_its_checkpoint(
     opaque: OpaqueDeviceFactory, tmp_path: Path, use_resource: bool, caplog: pytest.LogCaptureFixture
@@ -73,7 +77,7 @@ async def test_a_monitored_session_trains_and_goes_on_from_its_checkpoint(
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     assert losses[-1] < losses[0] / 2
     assert "loss" in caplog.text
-    written = {path.name for path in tmp_path.iterdir()}
+    written = names_in(tmp_path)
     assert {"model.ckpt-6.index", "model.ckpt-12.index"} <= written
     assert any(name.startswith("events") for name in written)
 
