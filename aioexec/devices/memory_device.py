@@ -2,7 +2,7 @@
 
 A device does the work it is given in an order that gives the same values as that in which it was given. Everything here is
 called on the event loop, and returns without waiting: the device reports the end of work through the `Event` of it. How a third
-party writes such a device is told in docs/guide/devices.md.
+party writes such a device is told in docs/guide/memory_devices.md.
 """
 
 from __future__ import annotations
