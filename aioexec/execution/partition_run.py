@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.memory_device import MemoryDevice
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.memory.device_work import DeviceWork
@@ -38,8 +37,6 @@ from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Item
-from aioexec.resources.buffer import Buffer
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE, COPY_TO_HOST = (
@@ -251,6 +248,7 @@ class PartitionRun(Run):
             if self._work.pending:
                 return
             self._work = None
+            self._arrived = []
             self._propagator.forget_values()  # an error, or another cycle of references, would keep the device's memory
         self._mark_ended()
 
@@ -304,6 +302,8 @@ class PartitionRun(Run):
         try:
             return work.launcher(item.instructions[0]).copy_out(value)
         except Exception as error:
+            del value  # the frames that the error keeps must not keep it
+            error.__traceback__ = None
             raise locate(error, item.instructions[0], self.partition.device) from error
 
     def _record_finished(self, activation: Activation, live_port: int = 0) -> None:
@@ -417,7 +417,8 @@ class PartitionRun(Run):
         arrived, self._arrived = self._arrived, []
         self._expected -= len(arrived)
         for activation, (value, is_dead) in arrived:
-            self._take(activation, value, is_dead)
+            if self.step.error is None:
+                self._take(activation, value, is_dead)
 
     def _take(self, activation: Activation, value: Any, is_dead: bool) -> None:
         """Store the value received for a Recv."""
@@ -430,27 +431,11 @@ class PartitionRun(Run):
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             if self._work is not None and not item.node.computes("_HostRecv"):
-                activation.iteration.values[item.instructions[0].outputs[0]] = self._bring(
-                    value, item, self._work
-                )
-                self._record_finished(activation)
+                brought = self._work.bring(value, item.instructions[0])
+                if brought is not None:
+                    activation.iteration.values[item.instructions[0].outputs[0]] = brought
+                    self._record_finished(activation)
                 return
             activation.iteration.values[item.instructions[0].outputs[0]] = value
         self._record(item.instructions[0], activation.iteration.values, perf_counter_ns())
         self._record_finished(activation)
-
-    def _bring(self, value: Any, item: Item, work: DeviceWork) -> Buffer:
-        """A received value in the memory of the device."""
-        instruction = item.instructions[0]
-        launcher = work.launcher(instruction)
-        try:
-            if isinstance(value, np.ndarray):
-                buffer = launcher.copy_in(value)
-            else:
-                source = self.step.engine.devices[value.device]
-                assert isinstance(source, MemoryDevice)
-                buffer = launcher.copy_from(value, source)
-        except Exception as error:
-            raise locate(error, instruction, self.partition.device) from error
-        launcher.finish([buffer])
-        return buffer

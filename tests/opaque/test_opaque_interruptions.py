@@ -6,7 +6,7 @@ Whatever happens, nothing of the step is left when it has ended, and the session
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -27,7 +27,15 @@ from aioexec.testing.opaque_device import OpaqueDevice, OpaqueDeviceFactory
 ADDED = {1: [7.0, 23.0], -1: [-1.0, -9.0]}
 """What a step adds to the variable, by the sign of its feed: that of each branch of the conditional."""
 SIGNS = pytest.mark.parametrize("sign", ADDED)
-KINDS = pytest.mark.parametrize("use_resource", [False, pytest.param(True, marks=pytest.mark.slow)])
+KINDS = pytest.mark.parametrize(
+    ("use_resource", "other"),
+    [
+        (True, "/device:OPAQUE:1"),
+        (False, "/device:CPU:0"),
+        pytest.param(True, "/device:CPU:0", marks=pytest.mark.slow),
+    ],
+)
+"""The kind of the variable, and the device of a node between those of the first one."""
 SEEDS = pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, 20))]
 )
@@ -39,13 +47,15 @@ class Program:
     """A session with a program of kernels, copies both ways, a loop, a conditional and the update of a variable.
 
     Attributes:
-        held: bytes of the device in use between steps.
+        device: that of all nodes but one.
+        held: bytes of each device in use between steps.
     """
 
-    def __init__(self, session: ax.Session, device: OpaqueDevice, tensors: dict[str, Any]) -> None:
+    def __init__(self, session: ax.Session, devices: Sequence[OpaqueDevice], tensors: dict[str, Any]) -> None:
         self.session = session
-        self.device = device
-        self.held = 0
+        self.device = devices[0]
+        self.held: list[int] = []
+        self._devices = devices
         self._tensors = tensors
 
     async def run(self, sign: int, **options: Any) -> Any:
@@ -66,8 +76,8 @@ class Program:
     def check_nothing_left(self) -> None:
         """Nothing of an interrupted step: no task, no work, no memory."""
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert not any(self.device._streams.values())
-        assert self.device.used == self.held
+        assert not any(any(device._streams.values()) for device in self._devices)
+        assert [device.used for device in self._devices] == self.held
 
     async def check_after(self, sign: int) -> None:
         """Nothing is left, the variable has the value before the update or that after it, and the program runs."""
@@ -78,14 +88,15 @@ class Program:
 
 
 @asynccontextmanager
-async def opened(opaque: OpaqueDeviceFactory, use_resource: bool) -> AsyncIterator[Program]:
+async def opened(opaque: OpaqueDeviceFactory, use_resource: bool, other: str) -> AsyncIterator[Program]:
     """The program, after steps of all its signatures."""
+    opaque.count = 1 + other.endswith("OPAQUE:1")
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [2])
         variable = ax.Variable([0.0, 0.0], use_resource=use_resource)
         _, y = ax.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y * x + 1.0), [0, x])
         z = ax.cond(ax.reduce_sum(y) > 0, lambda: y * 2.0, lambda: y - 1.0)
-        with ax.device("/device:CPU:0"):
+        with ax.device(other):
             z += 1.0
         update = variable.assign_add(z)
         with ax.control_dependencies([update]):
@@ -95,10 +106,9 @@ async def opened(opaque: OpaqueDeviceFactory, use_resource: bool) -> AsyncIterat
     async with ax.Session(graph=graph, config=ax.ConfigProto(allow_soft_placement=True)) as session:
         await session.run(variable.initializer)
         await session.run(tensors["value"])
-        (device,) = opaque.made
-        program = Program(session, device, tensors)
+        program = Program(session, opaque.made, tensors)
         await program.check_runs()
-        program.held = device.used
+        program.held = [device.used for device in opaque.made]
         yield program
 
 
@@ -115,11 +125,11 @@ async def failure(step: Awaitable[Any]) -> OpError | None:
 @SIGNS
 @SEEDS
 async def test_cancelled_in_each_turn_of_the_loop(
-    opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool
+    opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool, other: str
 ):
     """So at each await that lasts, and in each state of the device's work."""
     opaque.seed = seed
-    async with opened(opaque, use_resource) as program:
+    async with opened(opaque, use_resource, other) as program:
         for turns in count():
             task = asyncio.create_task(program.run(sign))
             for _ in range(turns):
@@ -138,10 +148,10 @@ async def test_cancelled_in_each_turn_of_the_loop(
 @SIGNS
 @SEEDS
 async def test_timed_out_at_each_moment(
-    opaque: OpaqueDeviceFactory, virtual_clock: Any, seed: int, sign: int, use_resource: bool
+    opaque: OpaqueDeviceFactory, virtual_clock: Any, seed: int, sign: int, use_resource: bool, other: str
 ):
     opaque.seed, opaque.turn_seconds = seed, 0.001
-    async with opened(opaque, use_resource) as program:
+    async with opened(opaque, use_resource, other) as program:
         for milliseconds in range(1, POINTS):
             try:
                 await program.run(sign, options=ax.RunOptions(timeout_in_ms=milliseconds))
@@ -157,14 +167,14 @@ async def test_timed_out_at_each_moment(
 @SEEDS
 @pytest.mark.parametrize("fault", ["refuses_at", "fails_at"])
 async def test_without_memory_or_with_failed_work_at_each_node(
-    opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool, fault: str
+    opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool, other: str, fault: str
 ):
     opaque.seed = seed
     error, counter = {
         "refuses_at": (ResourceExhaustedError, "allocations"),
         "fails_at": (InternalError, "launches"),
     }[fault]
-    async with opened(opaque, use_resource) as program:
+    async with opened(opaque, use_resource, other) as program:
         for number in range(1, POINTS):
             setattr(program.device, counter, 0)
             setattr(program.device, fault, number)
@@ -183,11 +193,13 @@ async def test_without_memory_or_with_failed_work_at_each_node(
 @KINDS
 @SIGNS
 @SEEDS
-async def test_lost_at_each_launch(opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool):
+async def test_lost_at_each_launch(
+    opaque: OpaqueDeviceFactory, seed: int, sign: int, use_resource: bool, other: str
+):
     """Nothing runs on the device any more; the next session has another one."""
     opaque.seed = seed
     for number in range(1, POINTS):
-        async with opened(opaque, use_resource) as program:
+        async with opened(opaque, use_resource, other) as program:
             program.device.launches, program.device.fails_from = 0, number
             found = await failure(program.run(sign))
             if found is None:

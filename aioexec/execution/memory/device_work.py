@@ -39,6 +39,23 @@ class DeviceWork:
         """What the work of a node, which begins now, is given to."""
         return NodeLauncher(self, instruction)
 
+    def bring(self, value: Any, instruction: Instruction) -> Buffer | None:
+        """A received value in the memory of this device; None: that failed, and so did the step."""
+        launcher = self.launcher(instruction)
+        try:
+            if isinstance(value, np.ndarray):
+                buffer = launcher.copy_in(value)
+            else:
+                source = self.step.engine.devices[value.device]
+                assert isinstance(source, MemoryDevice)
+                buffer = launcher.copy_from(value, source)
+        except Exception as error:
+            error.__traceback__ = None  # its frames would keep the value as long as the error is kept
+            self.step.fail(locate(error, instruction, self.device.name))
+            return None
+        launcher.finish([buffer])
+        return buffer
+
     def watch(self, event: Event, launcher: NodeLauncher) -> None:
         """Take an event into account; if it ends with an error, the step fails."""
         if event.is_done:
