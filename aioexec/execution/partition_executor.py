@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aioexec.devices.memory_device import MemoryDevice
+from aioexec.errors import OpError, with_context
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.memory.device_runner import DeviceRunner
@@ -68,12 +69,27 @@ class PartitionExecutor:
         }
 
     def upload(self) -> None:
-        """Copy the constants to the device, if they are not there: once for all steps, whose work comes after it."""
+        """Copy the constants to the device, if they are not there: once for all steps, whose work comes after it.
+
+        Raises:
+            OpError: the device cannot take one; it names the node.
+        """
         if not self._lacks_uploads:
             return
         assert self.memory is not None
         values = list(self.partition.values)
-        for value in self.partition.uploads:
-            values[value] = self.memory.copy_in(values[value])
+        for value, node in self.partition.uploads:
+            try:
+                values[value] = self.memory.copy_in(values[value])
+            except OpError as error:
+                op = node.op
+                raise with_context(
+                    error,
+                    node=op.name,
+                    op_type=op.type,
+                    device=self.memory.name,
+                    created_at=op.created_at,
+                    op=op,
+                ) from error
         self.partition = replace(self.partition, values=tuple(values))
         self._lacks_uploads = False

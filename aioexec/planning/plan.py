@@ -100,7 +100,7 @@ class Partition:
         items: in an order in which they can run, but for the back edges of loops.
         frames: the outermost, then the loops.
         producers: the item that outputs each value, for values that are an item's output.
-        uploads: constants that a device with memory of its own needs there.
+        uploads: constants that a device with memory of its own needs there, and their nodes.
         subgraph: the subgraph from which it was made; `shown`: the same before loops and conditionals were folded, for export.
     """
 
@@ -113,7 +113,7 @@ class Partition:
     items: tuple[Item, ...]
     frames: tuple[FramePlan, ...]
     producers: dict[int, int]
-    uploads: tuple[int, ...]
+    uploads: tuple[tuple[int, Node], ...]
     subgraph: Subgraph
     shown: Subgraph
 
@@ -175,7 +175,7 @@ def assemble(
         _frame_plans(assembler.frames, made),
         {value: item.index for item in made for value in item.outputs},
         tuple(
-            ids[id(node), 0]
+            (ids[id(node), 0], node)
             for node in subgraph.nodes
             if node.is_constant and node.row.role is Role.COPY_TO_DEVICE
         ),
