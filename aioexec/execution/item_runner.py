@@ -47,7 +47,6 @@ class ItemRunner:
         self._reference = ReferenceTier(item, partition, engine)
         self.cache = ProgramCache(item, partition, engine)
         self._programs = self.cache.programs
-        self._may_begin_again = not any(instruction.has_effect for instruction in item.instructions)
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
@@ -122,12 +121,12 @@ class ItemRunner:
             return self._run(program, values, fresh, step)
         if not self.cache.record_miss(inputs):
             return self._run_when_built(inputs, values, fresh, step)
-        if not self._may_begin_again or step.collector is not None:
+        if step.collector is not None:
             return self._reference.begin(values, step)
         began = perf_counter_ns()
 
-        def successor() -> Awaitable[None] | None:
-            program = self._lookup(inputs)
+        def successor(may_begin_again: bool) -> Awaitable[None] | None:
+            program = self._lookup(inputs) if may_begin_again else None
             if program is not None:
                 return self._run(program, values, fresh, step)
             if perf_counter_ns() - began > _LONG_NS:

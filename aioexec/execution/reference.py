@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,22 @@ _HEAVY_SCORE, _LIGHT_SCORE = 2 * _SLOW_CALL, _SLOW_CALL
 _MOST_SHAPES = 16
 """Sets of shapes of the inputs for which an item has calls of its own."""
 
-Successor = Callable[[], Awaitable[None] | None]
+Successor = Callable[[bool], Awaitable[None] | None]
+"""Called before each slice, with whether no node with an effect has run yet. Returns an awaitable that runs all of the item in
+place of the rest, or None.
+"""
+
+
+class _Leases:
+    """The leases of some variables, which are released once."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self._variables: Sequence[Variable] = variables
+        take(variables)
+
+    def release(self, *_: Any) -> None:
+        held, self._variables = self._variables, ()
+        release(held)
 
 
 class _Run:
@@ -72,6 +87,8 @@ class ReferenceTier:
     A single slow call says little: the system may have run another process meanwhile. A kernel leaves the loop when several of
     few calls were slow, and returns after as many calls on workers that were not.
 
+    Constant: `_first_effect`, the position of the first node that has an effect.
+
     Changing: `_general`, the calls for inputs of any shapes, made by the first run, and `_special`, those for inputs of certain
     shapes, made by their second run (see `node_calls`); `_scores`, by position, of kernels that were slow lately; `_moved`,
     positions of those that run on workers for it; `_expensive`, positions of nodes whose least measured time is longer than a
@@ -82,6 +99,8 @@ class ReferenceTier:
         self.item = item
         self.engine = engine
         self._known = partition.values
+        effects = (k for k, instruction in enumerate(item.instructions) if instruction.has_effect)
+        self._first_effect = next(effects, len(item.instructions))
         self._general: CallList | None = None
         self._dependence: ShapeDependence | None = None
         self._special: dict[Hashable, CallList | None] = {}
@@ -102,8 +121,7 @@ class ReferenceTier:
         """Run as much as needs no waiting; returns an awaitable for the rest, if any.
 
         Args:
-            successor: called before each slice of the rest, for an item without effects: an awaitable that runs all of the
-                item in place of the rest, or None.
+            successor: what may run all of the item in place of the rest.
 
         Raises:
             OpError: of the node that failed.
@@ -118,11 +136,10 @@ class ReferenceTier:
             return None
         if not writes:
             return self._continue(run, successor)
-        take(
-            writes
-        )  # now, since other steps may write before the rest begins; a task may also be cancelled before it begins
-        rest = asyncio.ensure_future(self._continue(run))
-        rest.add_done_callback(lambda done: release(writes))
+        # Now, since other steps may write before the rest begins; a task may also be cancelled before it begins.
+        leases = _Leases(writes)
+        rest = asyncio.ensure_future(self._continue(run, successor, leases))
+        rest.add_done_callback(leases.release)
         return rest
 
     async def run(self, values: Values, step: Step) -> None:
@@ -165,10 +182,14 @@ class ReferenceTier:
                 self.item, self._general, self._dependence, run.heavy, run.values
             )
 
-    async def _continue(self, run: _Run, successor: Successor | None = None) -> None:
+    async def _continue(
+        self, run: _Run, successor: Successor | None = None, leases: _Leases | None = None
+    ) -> None:
         """Run the remaining nodes, under the item's leases, until the successor returns a run that takes their place."""
         while not run.is_done:
-            if successor is not None and (instead := successor()) is not None:
+            if successor is not None and (instead := successor(self._may_begin_again(run))) is not None:
+                if leases is not None:
+                    leases.release()  # the run that takes the place acquires them itself
                 await instead
                 return
             if run.begun is not None:
@@ -180,6 +201,10 @@ class ReferenceTier:
             else:
                 self._slice(run)
         self._finish(run)
+
+    def _may_begin_again(self, run: _Run) -> bool:
+        """Whether no node with an effect has run, or begun."""
+        return run.begun is None and run.calls[run.index][2] <= self._first_effect
 
     def _slice(self, run: _Run) -> None:
         """Run nodes until the slice is over, the next one is heavy, or a loop or conditional does not end within the slice."""

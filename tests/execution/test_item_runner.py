@@ -387,6 +387,33 @@ async def test_a_program_takes_the_place_of_a_long_run_of_reference_kernels(wait
     assert waiting.calls == 3  # one of the reference tier, and both of the program
 
 
+async def test_a_program_takes_the_place_of_a_run_that_has_not_written_yet(waiting: Waiting):
+    with graph() as g:
+        x, v = feed([100_000]), resource([100_000])
+        start = op("AssignVariableOp", v, op("ZerosLike", x))
+        y = op("TestPlain", op("TestPlain", x))  # the first nodes of their item
+        update = op("AssignAddVariableOp", v, op("Add", y, read(v)))
+        content = read(v)
+    ones = np.ones(100_000, np.float32)
+    async with session_on(g, "background") as session:
+        waiting.go.set()
+        await session.run(start, {x: ones})
+        waiting.go.clear()
+        waiting.begun.clear()
+        waiting.calls = 0
+        step = asyncio.create_task(session.run(update, {x: ones}))
+        await waiting.begun.wait()
+        other = asyncio.create_task(session.run(update, {x: ones}))
+        await executors(session)[1].wait_until_built()
+        waiting.go.set()
+        await asyncio.gather(step, other)
+        assert waiting.calls == 5  # one of the reference tier, and two of each step's program
+
+        final = await session.run(content)
+
+    np.testing.assert_array_equal(final, 3 * ones)  # 0 + (0 + 1), then 1 + (1 + 1)
+
+
 async def test_nothing_is_done_twice_where_a_node_has_an_effect(waiting: Waiting):
     result = await waiting.run_first_step("TestStateful")
 
