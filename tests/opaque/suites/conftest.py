@@ -16,8 +16,11 @@ from tests.tiers import ops as ops, tier as tier
 SHARE = 0.15
 """The part of the tests not marked slow that the default suite runs."""
 
-OF_PLANS = {"test_planning_and_running_no_ops_grows_with_their_number_only"}
-"""Tests of the plan that a graph has on one device."""
+LEFT_OUT = {
+    "test_planning_and_running_no_ops_grows_with_their_number_only",
+    "test_many_large_random_programs_compute_what_numpy_computes",
+}
+"""A test of the plan that a graph has on one device, and one that is for native programs and takes minutes without them."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests outside of the share; before tests are selected by their markers."""
     here = Path(__file__).parent
     mine = [item for item in items if item.path.parent == here]
-    dropped = {item for item in mine if getattr(item, "originalname", "") in OF_PLANS}
+    dropped = {item for item in mine if getattr(item, "originalname", "") in LEFT_OUT}
     for item in mine:
         if item.get_closest_marker("slow") or Random(item.nodeid).random() > SHARE:
             item.add_marker(pytest.mark.sweep)
