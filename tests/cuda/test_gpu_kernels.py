@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aioexec.devices.cuda.kernel_table import DEVICE_TYPE
 from aioexec.devices.cuda.programs import products
 from aioexec.devices.cuda.ptx.contractions import Tile
-from aioexec.devices.cuda.registration import DEVICE_TYPE, maker, register_gpu_kernels
+from aioexec.devices.cuda.registration import maker, register_gpu_kernels
 from aioexec.devices.cuda.supported import FAMILIES
 from aioexec.errors import OpError, UnimplementedError
 from aioexec.graph import registry
@@ -128,6 +129,12 @@ def test_ptx_of_kernels_assembles(op_type: str):
 def test_kernels_are_registered_for_gpus(registered: None):
     for name in SUPPORTED:
         assert kernel_registry.has_registered_kernels(name)
+
+
+def test_every_op_has_a_kernel_for_some_case(registered: None):
+    for op_type in op_types():
+        settings = (setting(case, dtype) for case in cases_of(op_type) for dtype in dtypes_of(case))
+        assert any(map(has_kernel, settings)), op_type
 
 
 def test_a_node_without_kernel_for_its_shapes_says_where_to_place_it():

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from aioexec.devices.cuda.kernels import GpuKernel
 from aioexec.devices.cuda.supported import ATTRIBUTES, FAMILIES, takes
-from aioexec.devices.jit.llvm.ir import LLVM_TYPES
 from aioexec.devices.row_kernels import host_memory, make_without_work, value_types
 from aioexec.graph import registry
 from aioexec.graph.kernels.kernel import Reference
@@ -33,7 +32,7 @@ def maker(row: Row) -> Reference:
 def constraints_of(row: Row) -> Mapping[str, Sequence[object]]:
     """The values of attributes with which an op has a kernel."""
     dtypes = {
-        name: [dtype for dtype in allowed if dtype.name in LLVM_TYPES and takes(row, dtype)]
+        name: [dtype for dtype in allowed if takes(row, name, dtype)]
         for name, allowed in value_types(row).items()
     }
     return {**dtypes, **ATTRIBUTES.get(row.name, {})}

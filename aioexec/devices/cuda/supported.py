@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aioexec import dtypes
+from aioexec.devices.jit.llvm.ir import LLVM_TYPES
 from aioexec.dtypes import DType
 from aioexec.graph.registry import Row
 
@@ -104,7 +105,7 @@ EXCEPTIONS: Mapping[str, frozenset[str]] = {
     "ApplyGradientDescent": _SHORT_INTEGERS,
     "ResourceApplyGradientDescent": _SHORT_INTEGERS,
 }
-"""Dtypes that an op takes and its GPU kernel does not."""
+"""Dtypes that an op takes as T or dtype, and its GPU kernel does not."""
 
 ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
     "Equal": {"incompatible_shape_error": [True]},
@@ -115,6 +116,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
 """The values of other attributes that GPU kernels take."""
 
 
-def takes(row: Row, dtype: DType) -> bool:
-    """Whether the GPU kernel of an op takes a dtype."""
-    return dtype.name not in EXCEPTIONS.get(row.name, ())
+def takes(row: Row, attribute: str, dtype: DType) -> bool:
+    """Whether the GPU kernel of an op takes a value of an attribute that is a dtype."""
+    is_excluded = attribute in ("T", "dtype") and dtype.name in EXCEPTIONS.get(row.name, ())
+    return dtype.name in LLVM_TYPES and not is_excluded
