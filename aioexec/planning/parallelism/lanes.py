@@ -419,16 +419,15 @@ def _ends(tasks: Sequence[Task], begin: int, end: int) -> int:
 def _arranged(tasks: Sequence[Task], order: Sequence[int]) -> list[Task]:
     """Put tasks, and their rows, in order; each task precedes all that wait for it."""
     place = {number: index for index, number in enumerate(order)}
-    found = []
-    for number in order:
+    found: list[Task] = []
+    for index, number in enumerate(order):
         task = tasks[number]
-        before, waits = (
-            sum(1 << place[other] for other in _bits(mask)) for mask in (task.before, task.waits)
-        )
-        found.append(Task(sorted(task.rows, key=lambda numbered: numbered[0]), task.cost, waits, before))
-    for index, task in enumerate(found):
-        for other in _bits(task.waits):
+        waits = before = 0
+        for other in (place[other] for other in _bits(task.waits)):
+            waits |= 1 << other
+            before |= 1 << other | found[other].before
             found[other].next.append(index)
+        found.append(Task(sorted(task.rows, key=lambda numbered: numbered[0]), task.cost, waits, before))
     return found
 
 
