@@ -62,9 +62,9 @@ LINEAR: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {
     "depthwise, strided": ((1, 11, 8, 64), lambda x, n=64: depthwise(x, 5, 2)),
     "lines": ((2, 13, 17, 40), lambda x, n=69: conv(x, 3, n, filters=unknown)),
     "packed lines": ((1, 21, 20, 36), lambda x, n=72: conv(x, 3, n, 2, "VALID")),
-    "pointwise": ((3, 9, 7, 66), lambda x, n=85: conv(x, 1, n, filters=unknown)),
+    "pointwise": ((1, 9, 7, 66), lambda x, n=85: conv(x, 1, n, filters=unknown)),
     "packed pointwise": ((3, 19, 7, 66), lambda x, n=85: conv(x, 1, n)),
-    "short lines": ((30, 6, 4, 5), lambda x, n=34: conv(x, 3, n, filters=unknown)),
+    "short lines": ((16, 3, 2, 5), lambda x, n=34: conv(x, 3, n, filters=unknown)),
     "product": ((29, 33), lambda x, n=150: product(x, n, unknown)),
     "packed product": ((229, 33), lambda x, n=150: product(x, n)),
 }
