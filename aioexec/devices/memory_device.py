@@ -1,8 +1,8 @@
 """Devices with memory of their own: the processor sees values there only as `Buffer`s, and copies them in and out.
 
 A device does the work it is given in an order that gives the same values as that in which it was given. Everything here is
-called on the event loop, and returns without waiting: the device reports the end of work through the `Event` of it. How a third
-party writes such a device is told in docs/guide/memory_devices.md.
+called on the event loop, and returns without waiting: the device reports the end of work through the `Event` of it.
+docs/guide/memory_devices.md describes how a third party writes such a device.
 """
 
 from __future__ import annotations

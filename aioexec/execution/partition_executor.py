@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aioexec.devices.memory_device import MemoryDevice
-from aioexec.errors import OpError, with_context
+from aioexec.errors import OpError
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.memory.device_runner import DeviceRunner
 from aioexec.execution.propagator import initial_items
 from aioexec.execution.rendezvous import transfer_key
+from aioexec.planning.instruction import locate_node
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 
@@ -82,14 +83,6 @@ class PartitionExecutor:
             try:
                 values[value] = self.memory.copy_in(values[value])
             except OpError as error:
-                op = node.op
-                raise with_context(
-                    error,
-                    node=op.name,
-                    op_type=op.type,
-                    device=self.memory.name,
-                    created_at=op.created_at,
-                    op=op,
-                ) from error
+                raise locate_node(error, node, self.memory.name) from error
         self.partition = replace(self.partition, values=tuple(values))
         self._lacks_uploads = False

@@ -223,9 +223,7 @@ class PartitionRun(Run):
                     self._record_finished(activation)
                 except Exception as error:
                     step.fail(error)
-        del (
-            activation
-        )  # an error in what follows keeps this frame, and must not keep the values of an iteration
+        del activation  # an error in what follows keeps this frame, and must not keep an iteration's values
         self._advance()
 
     def _locate(self, activation: Activation, error: BaseException) -> BaseException:

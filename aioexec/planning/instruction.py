@@ -85,7 +85,12 @@ def with_inner(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
 
 def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
     """Convert the error of a kernel to an OpError that names the node."""
-    op = instruction.node.op
+    return locate_node(error, instruction.node, device)
+
+
+def locate_node(error: Exception, node: Node, device: str) -> OpError:
+    """Convert an error to an OpError that names the node."""
+    op = node.op
     found: OpError
     if isinstance(error, IndexError | OverflowError):  # raised by NumPy and Python for a wrong rank or number
         found = InvalidArgumentError(f"an operand does not fit ({type(error).__name__}: {error})")

@@ -127,9 +127,7 @@ def _is_source(node: Node, is_partial: bool) -> bool:
 
 def _has_shape_of_data(node: Node) -> bool:
     """Whether constants and the shapes of the inputs do not determine the output shapes, as they may (DynamicStitch)."""
-    if (
-        not node.row.dynamic_shape or node.row.lists is not None
-    ):  # elements keep the shape with which they were inserted
+    if not node.row.dynamic_shape or node.row.lists is not None:  # elements of lists keep their shape
         return False
 
     def value(k: int) -> np.ndarray[Any, Any] | None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.devices.cuda.launch import Address, Launch, Module
+from aioexec.devices.row_kernels import make_without_work
+from aioexec.graph import registry
 from aioexec.graph.kernels.device_kernel import Launcher
-from aioexec.graph.kernels.kernel import KernelContext
 from aioexec.graph.kernels.kernel_registry import register_kernel
 from aioexec.resources.device_variable import DeviceVariable
 from aioexec.testing.cuda_driver import POINTER, StubDriver
@@ -58,27 +59,12 @@ def register_kernels() -> None:
     register_kernel("Neg", "GPU", _unary("neg"), constraints=numbers)
     register_kernel("Exp", "GPU", _unary("wild"), constraints=numbers)
     register_kernel("Fill", "GPU", lambda context: _fill, constraints=numbers, host_memory=["dims", "value"])
-    register_kernel("VarHandleOp", "GPU", _variable, constraints=dtype, host_memory=["resource"])
-    register_kernel(
-        "ReadVariableOp", "GPU", lambda context: lambda launcher, v: v.content(), constraints=dtype
-    )
+    for op_type, on_host in (("VarHandleOp", ["resource"]), ("ReadVariableOp", [])):
+        make = make_without_work(registry.lookup(op_type))
+        assert make is not None
+        register_kernel(op_type, "GPU", make, constraints=dtype, host_memory=on_host)
     register_kernel("AssignVariableOp", "GPU", lambda context: _assign, constraints=dtype)
     register_kernel("AssignAddVariableOp", "GPU", lambda context: _assign_add, constraints=dtype)
-
-
-def _variable(context: KernelContext) -> Any:
-    attrs = context.attrs
-    name = attrs["shared_name"] or context.node_name
-
-    def find() -> DeviceVariable:
-        return context.resources.lookup_or_create(
-            DeviceVariable,
-            attrs["container"],
-            name,
-            lambda: DeviceVariable(name, attrs["dtype"], attrs["shape"]),
-        )
-
-    return find
 
 
 def _assign(launcher: Launcher, variable: DeviceVariable, value: Any) -> None:

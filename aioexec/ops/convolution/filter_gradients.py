@@ -29,10 +29,8 @@ _LEAST_SIDE = 84  # filters from which a copy of the windows pays
 _GROUPS = (8, 4)
 _LEAST_WINDOWS = 768  # of a group
 _MOST_SUMS = 2**22  # bytes of the gradients of all groups
-_ROWS, _COLUMNS = (
-    168,
-    128,
-)  # about so many rows or columns of the gradient are worth a copy of the other operand
+_ROWS, _COLUMNS = 168, 128
+"""About so many rows or columns of the gradient are worth a copy of the other operand."""
 
 
 def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
@@ -46,8 +44,7 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     before: tuple[Launch, ...] = ()
     scratch: list[int] = []
     source = INPUTS[0]
-    is_copied = case.c >= FEW_CHANNELS and case.n >= _LEAST_SIDE
-    is_copied = is_copied and case.batch * case.places * case.k * case.itemsize <= MOST_COPIED
+    is_copied = case.c >= FEW_CHANNELS and case.n >= _LEAST_SIDE and case.windows_bytes <= MOST_COPIED
     if not case.is_pointwise and is_copied:
         source, before = gather(case, INPUTS[0], scratch)
     groups = _groups(case)

@@ -133,7 +133,7 @@ def _with_panels(case: Convolution, panels: Panels) -> Launches:
 def _is_copied(case: Convolution) -> bool:
     """Whether all windows are copied and then multiplied at once: there are few in a line, or they are single elements."""
     is_single = case.vertical.window == case.horizontal.window == 1
-    is_large = case.batch * case.places * case.k * case.itemsize > MOST_COPIED
+    is_large = case.windows_bytes > MOST_COPIED
     begins_inside = any(axis.before < 0 for axis in (case.vertical, case.horizontal))
     return (case.horizontal.count <= SHORT_LINE or is_single) and not is_large and not begins_inside
 
@@ -175,7 +175,7 @@ def gather(case: Convolution, image: Operand, scratch: list[int]) -> tuple[Opera
     shape = v.size, h.size
     launches: list[Launch | None] = []
     windows = Operand("scratch", len(scratch))
-    scratch.append(case.batch * case.places * case.k * size)
+    scratch.append(case.windows_bytes)
     if case.pads:
         shape = case.padded_height, case.padded_width
         given, image = image, Operand("scratch", len(scratch))

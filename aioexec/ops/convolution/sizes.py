@@ -49,6 +49,11 @@ class Convolution:
         return self.vertical.count * self.horizontal.count
 
     @property
+    def windows_bytes(self) -> int:
+        """Bytes of the windows of all images, each with all of its elements."""
+        return self.batch * self.places * self.k * self.itemsize
+
+    @property
     def cost(self) -> int:
         """Nanoseconds."""
         each = self.k * (2 * self.n / _FLOPS_PER_NS * self.itemsize / 4 + 0.02)

@@ -388,7 +388,7 @@ def _by_path(tasks: Sequence[Task]) -> list[int]:
 def _in_windows(tasks: Sequence[Task], cost: int) -> list[Task]:
     """Tasks that also wait for all tasks that come long before them: those before the previous window of so much cost.
 
-    Of these, it suffices to name those of the last two windows on which no other one depends.
+    Of these, it suffices to name those of the last two windows on which no other one depends. `before` is left out.
     """
     found: list[Task] = []
     begins = [0]  # the first tasks of windows
@@ -400,10 +400,7 @@ def _in_windows(tasks: Sequence[Task], cost: int) -> list[Task]:
             spent = 0
             ends = _ends(found, *begins[-4:-1:2]) if len(begins) > 3 else _ends(found, 0, begins[-2])
         spent += task.cost
-        before = (1 << begins[-2]) - 1 if len(begins) > 1 else 0
-        found.append(
-            Task(list(task.rows), task.cost, task.waits | (ends & ~task.before), task.before | before)
-        )
+        found.append(Task(task.rows, task.cost, task.waits | (ends & ~task.before)))
     return found
 
 

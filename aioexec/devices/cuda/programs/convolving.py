@@ -7,6 +7,7 @@ That of the filter sums products over all windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from aioexec.devices.cuda.programs.products import Contraction, contract, sum_dtype
 from aioexec.devices.cuda.programs.program import Binder, Program, full
@@ -19,6 +20,42 @@ from aioexec.graph.kernels.launches import View, c_strides
 OUTPUT = Operand("output", 0)
 
 
+class Sliding(NamedTuple):
+    """Windows that slide over an image, and values of which there is one for each window and filter.
+
+    Attributes:
+        image: the image, with padding around it if windows reach beyond it.
+        strides, value_strides: of the image and of the values, for image, rows, columns and channels.
+        counts: images, and rows and columns of windows.
+        steps: see `step_strides`.
+        groups: of channels.
+    """
+
+    image: View
+    strides: tuple[int, int, int, int]
+    value_strides: tuple[int, int, int, int]
+    counts: tuple[int, int, int]
+    steps: tuple[int, int, int, int]
+    groups: int
+
+
+def slide(program: Program, attrs: Attrs, x: Spec, filter_shape: Sequence[int], values: Spec) -> Sliding:
+    """The windows of filters over input 0, which is padded if they reach beyond it."""
+    rows, columns, depth, _ = filter_shape
+    at = windows(attrs, (rows, columns), x.shape, values.shape)
+    image = padded(program, Operand("input", 0), x.dtype.name, x.shape, at, values.shape)
+    value_strides = at.of(c_strides(values.shape, values.dtype.itemsize))
+    groups = at.of(x.shape)[3] // max(depth, 1) or 1
+    return Sliding(
+        image,
+        at.of(image.strides),
+        value_strides,
+        at.of(values.shape)[:3],
+        step_strides(at, image),
+        groups,
+    )
+
+
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
     """m: the windows; k: what is in one of them; n: the filters; batch: groups of channels."""
     x, filter_, out = inputs[0], inputs[1], outputs[0]
@@ -26,16 +63,12 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if len(x.shape) != 4:
         return None
     rows, columns, depth, filters = filter_.shape
-    at = windows(attrs, (rows, columns), x.shape, out.shape)
     if 0 in out.shape:
         return program
-    image = padded(program, Operand("input", 0), dtype, x.shape, at, out.shape)
-    a, c = at.of(image.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    image, a, c, (images, height, width), steps, groups = slide(program, attrs, x, filter_.shape, out)
+    down, right, row, column = steps
     b = c_strides(filter_.shape, filter_.dtype.itemsize)
-    images, height, width, _ = at.of(out.shape)
-    groups = at.of(x.shape)[3] // max(depth, 1) or 1
     group = filters // groups
-    down, right, row, column = step_strides(at, image)
     contract(
         program,
         Contraction(
@@ -58,17 +91,13 @@ def bind_filter_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence
     if len(x.shape) != 4:
         return None
     rows, columns, depth, filters = out.shape
-    at = windows(attrs, (rows, columns), x.shape, dy.shape)
     if 0 in dy.shape or 0 in x.shape:
         program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
         return program
-    image = padded(program, Operand("input", 0), dtype, x.shape, at, dy.shape)
-    a, b = at.of(image.strides), at.of(c_strides(dy.shape, dy.dtype.itemsize))
+    image, a, b, (images, height, width), steps, groups = slide(program, attrs, x, out.shape, dy)
+    down, right, row, column = steps
     c = c_strides(out.shape, out.dtype.itemsize)
-    images, height, width, _ = at.of(dy.shape)
-    groups = at.of(x.shape)[3] // max(depth, 1) or 1
     group = filters // groups
-    down, right, row, column = step_strides(at, image)
     contract(
         program,
         Contraction(
@@ -125,14 +154,11 @@ def bind_depthwise(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
     x, filter_, out = inputs[0], inputs[1], outputs[0]
     dtype, program = x.dtype.name, Program()
     rows, columns, depth, multiplier = filter_.shape
-    at = windows(attrs, (rows, columns), x.shape, out.shape)
     if 0 in out.shape:
         return program
-    image = padded(program, Operand("input", 0), dtype, x.shape, at, out.shape)
-    a, c = at.of(image.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
+    image, a, c, (images, height, width), steps, _ = slide(program, attrs, x, filter_.shape, out)
+    down, right, row, column = steps
     b = c_strides(filter_.shape, filter_.dtype.itemsize)
-    images, height, width, _ = at.of(out.shape)
-    down, right, row, column = step_strides(at, image)
     program.reduce(
         product_sum(dtype),
         [
@@ -197,14 +223,11 @@ def bind_depthwise_filter_gradient(
     x, dy, out = inputs[0], inputs[2], outputs[0]
     dtype, program = x.dtype.name, Program()
     rows, columns, depth, multiplier = out.shape
-    at = windows(attrs, (rows, columns), x.shape, dy.shape)
     if 0 in dy.shape or 0 in x.shape:
         program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
         return program
-    image = padded(program, Operand("input", 0), dtype, x.shape, at, dy.shape)
-    a, b = at.of(image.strides), at.of(c_strides(dy.shape, dy.dtype.itemsize))
-    images, height, width, _ = at.of(dy.shape)
-    down, right, row, column = step_strides(at, image)
+    image, a, b, (images, height, width), steps, _ = slide(program, attrs, x, out.shape, dy)
+    down, right, row, column = steps
     program.reduce(
         product_sum(dtype),
         [
