@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from aioexec.devices.cuda.programs.products import Contraction, contract, sum_dtype
-from aioexec.devices.cuda.programs.program import Binder, Program, full
+from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full
 from aioexec.devices.cuda.programs.reducing import SUM, zero
 from aioexec.devices.cuda.programs.windows import padded, spread_out, step_strides, windows
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View, c_strides
-
-OUTPUT = Operand("output", 0)
 
 
 class Sliding(NamedTuple):
@@ -92,7 +90,7 @@ def bind_filter_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence
         return None
     rows, columns, depth, filters = out.shape
     if 0 in dy.shape or 0 in x.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     image, a, b, (images, height, width), steps, groups = slide(program, attrs, x, out.shape, dy)
     down, right, row, column = steps
@@ -122,7 +120,7 @@ def bind_input_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[
     rows, columns, depth, filters = filter_.shape
     at = windows(attrs, (rows, columns), out.shape, dy.shape)
     if 0 in dy.shape or 0 in out.shape or 0 in filter_.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     spread = spread_out(program, full(Operand("input", 2), dtype, dy.shape), dy.shape, at, out.shape)
     a, c = at.of(spread.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
@@ -195,7 +193,7 @@ def bind_depthwise_input_gradient(
     rows, columns, depth, multiplier = filter_.shape
     at = windows(attrs, (rows, columns), out.shape, dy.shape)
     if 0 in dy.shape or 0 in out.shape or 0 in filter_.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     spread = spread_out(program, full(Operand("input", 2), dtype, dy.shape), dy.shape, at, out.shape)
     a, c = at.of(spread.strides), at.of(c_strides(out.shape, out.dtype.itemsize))
@@ -224,7 +222,7 @@ def bind_depthwise_filter_gradient(
     dtype, program = x.dtype.name, Program()
     rows, columns, depth, multiplier = out.shape
     if 0 in dy.shape or 0 in x.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     image, a, b, (images, height, width), steps, _ = slide(program, attrs, x, out.shape, dy)
     down, right, row, column = steps

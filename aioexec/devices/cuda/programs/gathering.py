@@ -13,7 +13,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
-from aioexec.devices.cuda.programs.program import Binder, Program, full
+from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full
 from aioexec.devices.cuda.ptx import indexed
 from aioexec.devices.cuda.ptx.indexed import GATHER, STORE, Indexed
 from aioexec.devices.cuda.ptx.threads import THREADS, blocks_for
@@ -23,7 +23,6 @@ from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View, c_strides
 
 Shape = tuple[int, ...]
-OUTPUT = Operand("output", 0)
 VERBS = {
     "Update": STORE,
     "Add": "c = a + b",
@@ -250,7 +249,7 @@ def on_copy(program: Program, inputs: Sequence[Spec], table: Spec) -> tuple[Oper
 
 def on_zeros(program: Program, inputs: Sequence[Spec], table: Spec) -> tuple[Operand, int, int]:
     """The output begins as zeros."""
-    program.elementwise("y = 0", [], [("y", full(OUTPUT, table.dtype.name, table.shape))], table.shape)
+    program.zeros(table)
     return OUTPUT, 0, 1
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from aioexec.devices.cuda.programs.program import Binder, Program, full, spread, wide
+from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full, spread, wide
 from aioexec.devices.cuda.programs.reducing import LARGEST, SUM
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View
 
 X = Operand("input", 0)
-OUTPUT = Operand("output", 0)
 
 
 class Rows:
@@ -229,7 +228,7 @@ def bind_batch_norm(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec
         at.shape,
     )
     if len(outputs) > 5:
-        program.elementwise("y = 0.0", [], [("y", full(Operand("output", 5), "float32", ()))], ())
+        program.zeros(outputs[5], Operand("output", 5))
     return program
 
 

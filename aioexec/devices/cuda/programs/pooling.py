@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.cuda.programs.program import Binder, Program, full, wide
+from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full, wide
 from aioexec.devices.cuda.programs.reducing import LARGEST, LEAST, SUM, lowest, zero
 from aioexec.devices.cuda.programs.windows import Windows, padded, spread_out, step_strides, windows
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
-from aioexec.graph.kernels.launches import View, c_strides
+from aioexec.graph.kernels.launches import View
 
 Shape = tuple[int, ...]
-X, OUTPUT = Operand("input", 0), Operand("output", 0)
+X = Operand("input", 0)
 
 
 def pool(attrs: Attrs, image: Shape, outputs: Shape) -> Windows | None:
@@ -33,15 +33,19 @@ def pool(attrs: Attrs, image: Shape, outputs: Shape) -> Windows | None:
     return windows(attrs, (size[axes[1]], size[axes[2]]), image, outputs)
 
 
-def over_windows(at: Windows, view: View) -> tuple[int, ...]:
-    """The strides of an image for images, rows and columns of windows, channels, and rows and columns in a window."""
+def over_windows(at: Windows, view: View) -> View:
+    """An image with strides for images, rows and columns of windows, channels, and rows and columns in a window."""
     image, _, _, channel = at.of(view.strides)
     down, right, row, column = step_strides(at, view)
-    return image, down, right, channel, row, column
+    return View(view.operand, view.dtype, (image, down, right, channel, row, column))
 
 
-def shape_of(at: Windows, outputs: Shape) -> Shape:
-    return (*at.of(outputs), *at.size)
+def combine(
+    program: Program, reduction: Reduction, inputs: Sequence[View], target: View, at: Windows, outputs: Shape
+) -> None:
+    """Add a reduction over windows: inputs as `over_windows` gives them, and a result of this shape."""
+    result = View(target.operand, target.dtype, at.of(target.strides))
+    program.reduce(reduction, inputs, result, (*at.of(outputs), *at.size), {4, 5})
 
 
 def bind_largest(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
@@ -64,9 +68,7 @@ def bind_largest(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         dtype,
         lowest(kind),
     )
-    strides = View(image.operand, dtype, over_windows(at, image))
-    target = View(OUTPUT, dtype, at.of(c_strides(out.shape, out.dtype.itemsize)))
-    program.reduce(find, [strides], target, shape_of(at, out.shape), {4, 5})
+    combine(program, find, [over_windows(at, image)], full(OUTPUT, dtype, out.shape), at, out.shape)
     return program
 
 
@@ -87,13 +89,7 @@ def elements(program: Program, at: Windows, image: Shape, outputs: Shape) -> Vie
     inside = padded(program, ones.operand, "float32", flat, at, outputs)
     counts = program.space("float32", shape)
     count = Reduction("z = x", SUM, "y = c", (("x", "float32"),), "float32", "float32", 0.0)
-    program.reduce(
-        count,
-        [View(inside.operand, "float32", over_windows(at, inside))],
-        View(counts.operand, "float32", at.of(counts.strides)),
-        shape_of(at, shape),
-        {4, 5},
-    )
+    combine(program, count, [over_windows(at, inside)], counts, at, shape)
     strides = tuple(step if axis in (rows, columns) else 0 for axis, step in enumerate(counts.strides))
     return View(counts.operand, "float32", strides)
 
@@ -110,13 +106,7 @@ def bind_average(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     image = padded(program, X, dtype, x.shape, at, out.shape)
     total = program.space(kind, out.shape)
     add = Reduction(f"z = cast(x, {kind!r})", SUM, "y = c", (("x", dtype),), kind, kind, 0.0)
-    program.reduce(
-        add,
-        [View(image.operand, dtype, over_windows(at, image))],
-        View(total.operand, kind, at.of(total.strides)),
-        shape_of(at, out.shape),
-        {4, 5},
-    )
+    combine(program, add, [over_windows(at, image)], total, at, out.shape)
     program.elementwise(
         f"r = t / cast(n, {kind!r}); y = cast(r, {dtype!r})",
         [("t", total), ("n", elements(program, at, x.shape, out.shape))],
@@ -133,7 +123,7 @@ def bind_average_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequenc
         return None
     program, dtype = Program(), dy.dtype.name
     if 0 in dy.shape or 0 in out.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     kind = wide(dtype)
     shares = program.space(kind, dy.shape)
@@ -161,8 +151,7 @@ def gather(
         image, rows, columns, channel = at.of(each.strides)
         inner = (at.dilation[0] * rows, at.dilation[1] * columns)
         views.append(View(each.operand, each.dtype, (image, rows, columns, channel, *inner)))
-    target = View(OUTPUT, dtype, at.of(c_strides(out.shape, out.dtype.itemsize)))
-    program.reduce(reduction, views, target, shape_of(at, out.shape), {4, 5})
+    combine(program, reduction, views, full(OUTPUT, dtype, out.shape), at, out.shape)
 
 
 def bind_largest_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
@@ -174,7 +163,7 @@ def bind_largest_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequenc
         return None
     program, dtype = Program(), x.dtype.name
     if 0 in dy.shape or 0 in out.shape:
-        program.elementwise("y = 0", [], [("y", full(OUTPUT, dtype, out.shape))], out.shape)
+        program.zeros(out)
         return program
     kind = wide(dtype)
     count = at.size[0] * at.size[1]
@@ -185,9 +174,8 @@ def bind_largest_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequenc
     )
     find = Reduction(f"{value}; z = w", LARGEST, "y = c", (("x", dtype),), kind, kind, lowest(kind))
     largest = program.space(kind, dy.shape)
-    seen = View(image.operand, dtype, over_windows(at, image))
-    shape = shape_of(at, y.shape)
-    program.reduce(find, [seen], View(largest.operand, kind, at.of(largest.strides)), shape, {4, 5})
+    seen = over_windows(at, image)
+    combine(program, find, [seen], largest, at, y.shape)
     first = " | ((position == 0) & is_nan(x))" if is_float else ""
     place = Reduction(
         f"{value}; z = where((w == m){first}, cast(position, 'int32'), {count})",
@@ -199,13 +187,8 @@ def bind_largest_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequenc
         count,
     )
     positions = program.space("int32", dy.shape)
-    program.reduce(
-        place,
-        [seen, View(largest.operand, kind, (*at.of(largest.strides), 0, 0))],
-        View(positions.operand, "int32", at.of(positions.strides)),
-        shape,
-        {4, 5},
-    )
+    known = View(largest.operand, kind, (*at.of(largest.strides), 0, 0))
+    combine(program, place, [seen, known], positions, at, y.shape)
     gradients = full(Operand("input", 2), dtype, dy.shape)
     spread = [
         spread_out(program, gradients, dy.shape, at, out.shape),

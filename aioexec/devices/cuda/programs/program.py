@@ -24,6 +24,7 @@ from aioexec.graph.kernels.kernel import Attrs, ElementwiseKernel, Launch, Opera
 from aioexec.graph.kernels.launches import View, broadcast_strides, c_strides, collapse
 
 HALVES = frozenset({"float16", "bfloat16"})
+OUTPUT = Operand("output", 0)
 
 Shape = tuple[int, ...]
 Named = tuple[str, View]
@@ -62,6 +63,10 @@ class Program:
         """New scratch memory for a C-ordered array."""
         self.scratch.append(max(prod(shape), 1) * ITEM_SIZES[dtype])
         return full(Operand("scratch", len(self.scratch) - 1), dtype, shape)
+
+    def zeros(self, spec: Spec, operand: Operand = OUTPUT) -> None:
+        """Add a kernel that writes zeros to all of an operand."""
+        self.elementwise("y = 0", [], [("y", full(operand, spec.dtype.name, spec.shape))], spec.shape)
 
     def elementwise(self, body: str, inputs: Sequence[Named], outputs: Sequence[Named], shape: Shape) -> None:
         """Add an elementwise kernel over `shape`, which may use `at<d>`, the index in dimension d."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from aioexec.devices.cuda.programs.program import Binder, Program, full, wide
+from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full, wide
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
 from aioexec.graph.kernels.launches import View
 
 SUM, PRODUCT, LEAST, LARGEST = "c = a + b", "c = a * b", "c = minimum(a, b)", "c = maximum(a, b)"
 X = Operand("input", 0)
-OUTPUT = Operand("output", 0)
 
 
 def lowest(dtype: str) -> float | int:
@@ -127,7 +126,7 @@ def extreme_position(largest: bool) -> Binder:
         if dimension.value is None:
             return None
         if not x.shape:
-            program.elementwise("y = 0", [], [("y", full(OUTPUT, outputs[0].dtype.name, ()))], ())
+            program.zeros(outputs[0])
             return program
         axis = int(dimension.value) % len(x.shape)
         dtype, target = x.dtype.name, outputs[0].dtype.name
