@@ -110,14 +110,14 @@ async def test_random_work_gives_the_same_values_in_every_order_of_the_streams(g
     buffers.clear()
     del buffers
     await device.sync()
-    assert device.used == 0
+    assert device.memory.used == 0
     assert gpus.stub.counts["memory"] == 0
     await device.close()
 
 
 async def test_memory_beyond_the_limit_is_refused_with_sizes(gpus: Gpus):
     (device,) = gpus.devices()
-    device.limit = 1000
+    device.memory.limit = 1000
     kept = device.allocate(FLOAT, (200,))
 
     with pytest.raises(

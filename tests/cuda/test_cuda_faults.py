@@ -24,14 +24,14 @@ async def test_a_step_that_needs_too_much_memory_fails_and_frees_what_it_had(gpu
     async with session_on(g, "off") as session:
         assert (await session.run(z, {n: [100]})).sum() == -200
         (device,) = gpus.made
-        device.limit = LIMIT
-        before = device.used
+        device.memory.limit = LIMIT
+        before = device.memory.used
         with pytest.raises(ResourceExhaustedError, match=r"Neg 'large'.*shape \[10000\]") as caught:
             await session.run(z, {n: [10_000]})
         assert f"of {LIMIT} bytes" in str(caught.value)
         del caught
         assert (await session.run(z, {n: [100]})).sum() == -200
-        assert device.used == before
+        assert device.memory.used == before
 
 
 async def test_an_illegal_access_names_the_node_and_loses_the_device(gpus: Gpus):
@@ -102,7 +102,7 @@ async def test_a_refused_call_fails_its_step_alone(gpus: Gpus, call: str, after:
     async with session_on(g, "off") as session:
         np.testing.assert_array_equal(await session.run(y, {x: [1, 2]}), [0, 0])
         (device,) = gpus.made
-        before = device.used
+        before = device.memory.used
         gpus.stub.fail(call, "INVALID_VALUE", after)
         found = await asyncio.gather(*(session.run(y, {x: [1, 2]}) for _ in range(4)), return_exceptions=True)
         failed = [each for each in found if isinstance(each, BaseException)]
@@ -110,7 +110,7 @@ async def test_a_refused_call_fails_its_step_alone(gpus: Gpus, call: str, after:
         assert call in str(failed[0])
         del failed, found
         np.testing.assert_array_equal(await session.run(y, {x: [1, 2]}), [0, 0])
-        assert device.used == before
+        assert device.memory.used == before
 
 
 @pytest.mark.parametrize("turns", range(16))
@@ -126,7 +126,7 @@ async def test_a_cancelled_step_ends_when_the_gpu_has(gpus: Gpus, turns: int):
         await session.run(init)
         (device,) = gpus.made
         await session.run(value, {x: [0, 0]})
-        before = device.used
+        before = device.memory.used
         task: asyncio.Task[Any] = asyncio.ensure_future(session.run(value, {x: [-1, -1]}))
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -134,7 +134,7 @@ async def test_a_cancelled_step_ends_when_the_gpu_has(gpus: Gpus, turns: int):
         await asyncio.wait([task])
         assert device._pending == 0
         del task
-        assert device.used == before
+        assert device.memory.used == before
         found = await session.run(value, {x: [-1, -1]})
         assert found.tolist() in ([1, 1], [2, 2])
 

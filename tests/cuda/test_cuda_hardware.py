@@ -61,14 +61,14 @@ async def test_many_copies_at_once_do_not_mix(factory: GPUDeviceFactory):
     copies.clear()
     del copy
     await device.sync()
-    assert device.used == 0
+    assert device.memory.used == 0
     await device.close()
 
 
 async def test_more_memory_than_there_is_is_refused(factory: GPUDeviceFactory):
     device = first(factory)
-    for limit in (device.limit, 1 << 50):
-        device.limit = limit
+    for limit in (device.memory.limit, 1 << 50):
+        device.memory.limit = limit
         with pytest.raises(ResourceExhaustedError, match="OOM when allocating"):
             device.allocate(np.dtype(np.uint8), (1 << 45,))
     np.testing.assert_array_equal(await content(device, device.copy_in(np.arange(3))), [0, 1, 2])

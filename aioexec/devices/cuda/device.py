@@ -15,25 +15,24 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from aioexec.devices.cuda.driver import CudaError, Handle
+from aioexec.devices.cuda.device_memory import DeviceMemory
+from aioexec.devices.cuda.driver import CudaError
 from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
 from aioexec.devices.cuda.open_gpu import OpenGpu
 from aioexec.devices.cuda.pinned import SMALL, Block
-from aioexec.devices.cuda.stream import Stream
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.memory_device import MemoryDevice
 from aioexec.devices.threads.workers import Job, Workers
-from aioexec.errors import InternalError, OpError, ResourceExhaustedError, UnavailableError, from_exception
+from aioexec.errors import InternalError, OpError, UnavailableError, from_exception
 from aioexec.in_thread import in_thread
 from aioexec.resources.buffer import Buffer, Event
 
@@ -43,8 +42,7 @@ Array = np.ndarray[Any, Any]
 class CudaDevice(MemoryDevice):
     """See the module.
 
-    Constant: `limit`, in bytes; `_gpus`, `_ordinal`. Changing: `_allocated`, bytes of the buffers that were made, of which
-    `_freed` have been freed since, maybe by other threads; `_open`, once the GPU is in use, guarded by `_opening` until then;
+    Constant: `memory`; `_gpus`, `_ordinal`. Changing: `_open`, once the GPU is in use, guarded by `_opening` until then;
     `_is_closed`; `_loads`, the last load of each module by a worker; `_pending`, how much work has not ended; `_idle`,
     what waits for its end.
 
@@ -54,11 +52,9 @@ class CudaDevice(MemoryDevice):
 
     def __init__(self, attributes: DeviceAttributes, workers: Workers, gpus: GPUs, ordinal: int) -> None:
         super().__init__(attributes, workers)
-        self.limit = attributes.memory_limit
         self._gpus = gpus
         self._ordinal = ordinal
-        self._allocated = 0
-        self._freed: deque[int] = deque()
+        self.memory = DeviceMemory(self.name, attributes.memory_limit)
         self._opening = threading.Lock()
         self._open: OpenGpu | None = None
         self._is_closed = False
@@ -66,18 +62,11 @@ class CudaDevice(MemoryDevice):
         self._pending = 0
         self._idle: list[asyncio.Future[None]] = []
 
-    @property
-    def used(self) -> int:
-        """Bytes of the buffers that exist."""
-        while self._freed:
-            self._allocated -= self._freed.popleft()
-        return self._allocated
-
     # The interface of a device
 
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
         opened = self._usable()
-        return self._allocate(dtype, shape, opened, opened.compute)
+        return self.memory.allocate(dtype, shape, opened, opened.compute)
 
     def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> CudaEvent:
         opened = self._usable()
@@ -97,7 +86,7 @@ class CudaDevice(MemoryDevice):
 
     def copy_in(self, value: Array) -> CudaBuffer:
         opened = self._usable()
-        buffer = self._allocate(value.dtype, value.shape, opened, opened.incoming)
+        buffer = self.memory.allocate(value.dtype, value.shape, opened, opened.incoming)
         buffer.ready = self._begin()
         self._copy_in(value, buffer, opened)
         return buffer
@@ -116,7 +105,7 @@ class CudaDevice(MemoryDevice):
                 return self._copy_peer(source._own(buffer), theirs.gpu, opened)
         array, ended = source.copy_out(buffer)
         opened = self._usable()
-        copy = self._allocate(buffer.dtype, buffer.shape, opened, opened.incoming)
+        copy = self.memory.allocate(buffer.dtype, buffer.shape, opened, opened.incoming)
         copy.ready = self._begin()
         _when_done(ended, lambda: self._copy_in_after(ended, array, copy, opened))
         return copy
@@ -150,6 +139,7 @@ class CudaDevice(MemoryDevice):
             self._is_closed = True
             self.resources.clear()
             opened, self._open = self._open, None
+            self.memory.close()
             if opened is not None:
                 for stream in opened.streams:
                     await stream.close()
@@ -208,47 +198,6 @@ class CudaDevice(MemoryDevice):
             for each in idle:
                 if not each.done():
                     each.set_result(None)
-
-    # Memory
-
-    def _allocate(
-        self, dtype: np.dtype[Any], shape: tuple[int, ...], opened: OpenGpu, stream: Stream
-    ) -> CudaBuffer:
-        """A buffer for work of a stream."""
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        pointer, free = 0, self.limit - self.used
-        try:
-            if nbytes > free:
-                raise self._out_of_memory(dtype, shape, nbytes, f"of {self.limit} bytes {free} are free")
-            if nbytes:
-                pointer = opened.gpu.driver.allocate(nbytes, opened.gpu.pool, stream.handle)
-        except CudaError as error:
-            if not error.is_out_of_memory:
-                raise opened.gpu.located(error, self.name) from error
-            left = opened.gpu.driver.free_memory()
-            raise self._out_of_memory(
-                dtype,
-                shape,
-                nbytes,
-                f"of {self.limit} bytes {free} are free, but the GPU, with what else uses it, has {left}",
-            ) from error
-        self._allocated += nbytes
-        return CudaBuffer(
-            self.name, dtype, shape, nbytes, pointer, stream.handle, partial(self._free, opened)
-        )
-
-    def _out_of_memory(
-        self, dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int, free: str
-    ) -> ResourceExhaustedError:
-        return ResourceExhaustedError(
-            f"OOM when allocating tensor with shape {list(shape)} and type {dtype} on {self.name}: {nbytes} bytes, {free}"
-        )
-
-    def _free(self, opened: OpenGpu, pointer: int, nbytes: int, stream: Handle) -> None:
-        """Free the memory of a buffer; any thread."""
-        self._freed.append(nbytes)
-        if pointer:
-            opened.gpu.free(pointer, None if self._open is None else stream)
 
     # Work
 
@@ -459,7 +408,7 @@ class CudaDevice(MemoryDevice):
 
     def _copy_peer(self, source: CudaBuffer, gpu: Gpu, opened: OpenGpu) -> CudaBuffer:
         """Copy a buffer of another device directly."""
-        copy = self._allocate(source.dtype, source.shape, opened, opened.incoming)
+        copy = self.memory.allocate(source.dtype, source.shape, opened, opened.incoming)
         event, written = self._begin(), source.ready
         copy.ready, end = event, partial(self._end_copy, copy, opened)
 
