@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aioexec.devices.memory_device import MemoryDevice
-from aioexec.errors import OpError
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.memory.device_runner import DeviceRunner
+from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.memory.uploads import Uploads
 from aioexec.execution.propagator import initial_items
 from aioexec.execution.rendezvous import transfer_key
-from aioexec.planning.instruction import locate_node
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 
@@ -28,7 +28,7 @@ class PartitionExecutor:
         targets: the items of the operations that were asked for.
         memory: the device, if it has memory of its own; then `device_runners` run the programs, not `runners`.
 
-    `_lacks_uploads`: constants are not on the device yet.
+    `_uploads` are its constants on a device with memory of its own.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
@@ -41,7 +41,7 @@ class PartitionExecutor:
             for item in partition.items
         ]
         self.device_runners = [] if self.memory is None else [DeviceRunner(item) for item in partition.items]
-        self._lacks_uploads = bool(partition.uploads)
+        self._uploads = None if self.memory is None else Uploads(self.memory, partition)
         self.keys = {
             item.index: transfer_key(item.node.op.attrs)
             for item in partition.items
@@ -75,14 +75,10 @@ class PartitionExecutor:
         Raises:
             OpError: the device cannot take one; it names the node.
         """
-        if not self._lacks_uploads:
-            return
-        assert self.memory is not None
-        values = list(self.partition.values)
-        for value, node in self.partition.uploads:
-            try:
-                values[value] = self.memory.copy_in(values[value])
-            except OpError as error:
-                raise locate_node(error, node, self.memory.name) from error
-        self.partition = replace(self.partition, values=tuple(values))
-        self._lacks_uploads = False
+        if self._uploads is not None and not self._uploads.are_done:
+            self.partition = replace(self.partition, values=self._uploads.begin(self.partition.values))
+
+    def watch_uploads(self, work: DeviceWork) -> None:
+        """Have a step, which has just begun, end after the copies of the constants."""
+        if self._uploads is not None:
+            self._uploads.watch(work)

@@ -137,6 +137,8 @@ class PartitionRun(Run):
         if self.step.collector is not None:
             nodes = self.partition.subgraph.nodes
             note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
+        if self._work is not None:
+            self._executor.watch_uploads(self._work)
         self._propagator.start(self._executor.initial)
         self._advance()
 
@@ -298,7 +300,7 @@ class PartitionRun(Run):
         if isinstance(value, np.ndarray):
             return None
         try:
-            return work.launcher(item.instructions[0]).copy_out(value)
+            return work.launcher(item.node).copy_out(value)
         except Exception as error:
             del value  # the frames that the error keeps must not keep it
             error.__traceback__ = None
@@ -429,7 +431,7 @@ class PartitionRun(Run):
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             if self._work is not None and not item.node.computes("_HostRecv"):
-                brought = self._work.bring(value, item.instructions[0])
+                brought = self._work.bring(value, item.node)
                 if brought is not None:
                     activation.iteration.values[item.instructions[0].outputs[0]] = brought
                     self._record_finished(activation)

@@ -56,12 +56,9 @@ class OpaqueEvent:
 
 
 class OpaqueBuffer:
-    """A value in the memory of an opaque device; the content is for that device alone.
+    """A value in the memory of an opaque device; the content is for that device alone."""
 
-    `replaced`: what a variable held before, until the work that writes this buffer has ended.
-    """
-
-    __slots__ = ("_content", "_owner", "dtype", "ready", "replaced", "shape")
+    __slots__ = ("_content", "_owner", "dtype", "ready", "shape")
 
     def __init__(self, owner: OpaqueDevice, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self._owner = owner
@@ -69,7 +66,6 @@ class OpaqueBuffer:
         self.dtype = dtype
         self.shape = shape
         self.ready = OpaqueEvent()
-        self.replaced: OpaqueBuffer | None = None
 
     def __del__(self) -> None:
         self._owner.used -= self.nbytes

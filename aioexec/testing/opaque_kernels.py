@@ -117,7 +117,7 @@ class OpaqueKernel:
         reads = [*(each for each in before.values() if each is not None), *filter(_is_buffer, inputs)]
         launcher.launch(self._work(inputs, before, len(made)), reads, [*made, *after.values()])
         for k, buffer in after.items():
-            _replace(inputs[k], buffer, self._attrs.get("validate_shape", True))
+            inputs[k].replace(buffer, self._attrs.get("validate_shape", True))
         return outputs[0] if len(outputs) == 1 else tuple(outputs) if outputs else None
 
     def _content(self, k: int, variable: DeviceVariable) -> Buffer | None:
@@ -157,23 +157,3 @@ class OpaqueKernel:
 
 def _is_buffer(value: Any) -> bool:
     return isinstance(value, OpaqueBuffer)
-
-
-def _replace(variable: DeviceVariable, buffer: Any, validate_shape: bool) -> None:
-    """Make a buffer the content of a variable; if the work that writes it fails, the variable has what it had before."""
-    buffer.replaced = variable.buffer
-    variable.replace(buffer, validate_shape)
-
-    def settle() -> None:
-        if buffer.ready.error is None:
-            buffer.replaced = None
-            return
-        content: Any = variable.buffer
-        while content is not None and content.ready.is_done and content.ready.error is not None:
-            content = content.replaced
-        variable.swap(content)
-
-    if buffer.ready.is_done:
-        settle()
-    else:
-        buffer.ready.add_done_callback(settle)

@@ -10,13 +10,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from aioexec import dtypes
 from aioexec.devices.cuda.device import CudaDevice
+from aioexec.devices.cuda.kernels import accepted
 from aioexec.devices.cuda.launch import Launch, Module
 from aioexec.devices.cuda.pinned import SMALL
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.threads.pools import acquire_pool
 from aioexec.errors import InternalError, ResourceExhaustedError, UnavailableError
 from aioexec.resources.buffer import Event
+from aioexec.resources.device_variable import DeviceVariable
 from aioexec.testing.cuda_driver import StubDriver
 from aioexec.testing.opaque_device import OpaqueDevice
 from tests.cuda.conftest import Gpus
@@ -206,6 +209,43 @@ async def test_work_waits_for_its_module_and_other_work_does_not(gpus: Gpus):
     np.testing.assert_array_equal(await content(device, z), [3, 3, 3, 3])
     assert not added(device, x, x).ready.is_held
     assert gpus.stub.calls.count("cuModuleLoadDataEx") == 1
+    await device.close()
+
+
+async def test_work_on_a_buffer_that_held_work_writes_first_comes_after_it(gpus: Gpus):
+    (device,) = gpus.devices()
+    x = device.copy_in(np.ones(4, np.float32))
+    await content(device, added(device, x, x))
+    other = Module("other", "// another module")
+    y = device.allocate(FLOAT, (4,))
+
+    device.launch(Launch(other, *_rest(launch("add", 4, x, x, y))), [x], [y])
+    device.launch(launch("add", 4, y, y, y), [], [y])
+
+    assert y.ready.is_held
+    np.testing.assert_array_equal(await content(device, y), [4, 4, 4, 4])
+    await device.close()
+
+
+async def test_updates_of_a_variable_need_no_more_memory_than_one(gpus: Gpus):
+    """The old content is dropped when the stream has the work, and freed in the order of the stream."""
+    (device,) = gpus.devices()
+    x = device.copy_in(np.ones(4, np.float32))
+    await content(device, added(device, x, x))
+    v = DeviceVariable("v", dtypes.float32, (4,))
+    v.replace(x)
+    del x
+    gpus.stub.is_held = True
+
+    for _ in range(10):
+        buffer: Any = added(device, v.content(), v.content())
+        v.replace(buffer, accepted=accepted(buffer.ready))
+        del buffer
+
+    assert not v.content().ready.is_done
+    assert device.memory.used == 16
+    gpus.stub.is_held = False
+    np.testing.assert_array_equal(await content(device, v.content()), [1024] * 4)
     await device.close()
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from aioexec.devices.cuda.driver import CudaError
-from aioexec.errors import InternalError, ResourceExhaustedError, UnavailableError
+from aioexec.devices.cuda.pinned import SMALL
+from aioexec.errors import FailedPreconditionError, InternalError, ResourceExhaustedError, UnavailableError
 from tests.cuda.conftest import Gpus
 from tests.tiers import constant, feed, graph, op, read, resource, session_on
 
@@ -111,6 +112,42 @@ async def test_a_refused_call_fails_its_step_alone(gpus: Gpus, call: str, after:
         del failed, found
         np.testing.assert_array_equal(await session.run(y, {x: [1, 2]}), [0, 0])
         assert device.memory.used == before
+
+
+@pytest.mark.parametrize("count", [2, SMALL])
+async def test_a_constant_whose_copy_fails_fails_its_step_and_is_copied_again(gpus: Gpus, count: int):
+    with graph() as g:
+        v = resource([count])
+        init = op("AssignVariableOp", v, constant(np.arange(count, dtype=np.float32)))
+        value = read(v)
+    async with session_on(g, "off") as session:
+        gpus.stub.fail("cuMemcpyHtoDAsync", "INVALID_VALUE")
+        with pytest.raises(CudaError, match=r"Const.* on .*GPU:0"):
+            await session.run(init)
+        with pytest.raises(FailedPreconditionError, match="uninitialized"):
+            await session.run(value)
+        await session.run(init)
+        np.testing.assert_array_equal(await session.run(value), np.arange(count))
+
+
+@pytest.mark.parametrize("count", [2, SMALL])
+@pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync", "cuLaunchKernel"])
+async def test_a_failed_update_leaves_a_variable_as_it_was(gpus: Gpus, call: str, count: int):
+    """The work of the update fails after the kernel has replaced the content, at once or when a large feed is staged."""
+    with graph() as g:
+        v, x = resource([count]), feed([count])
+        init = op("AssignVariableOp", v, x)
+        updates = [op("AssignAddVariableOp", v, x), op("AssignVariableOp", v, op("Neg", x))]
+        value = read(v)
+    async with session_on(g, "off") as session:
+        await session.run(init, {x: np.ones(count)})
+        for update in (*updates, *updates):
+            gpus.stub.fail(call, "INVALID_VALUE")
+            with pytest.raises(CudaError, match="GPU:0"):
+                await session.run(update, {x: np.ones(count)})
+            np.testing.assert_array_equal(await session.run(value), np.ones(count))
+        await session.run(updates[0], {x: np.ones(count)})
+        np.testing.assert_array_equal(await session.run(value), np.full(count, 2))
 
 
 @pytest.mark.parametrize("turns", range(16))

@@ -73,6 +73,30 @@ async def test_a_failed_update_leaves_a_variable_as_it_was(opaque: OpaqueDeviceF
         np.testing.assert_array_equal(await session.run(value), [1, 3])
 
 
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_failed_update_is_undone_for_all_that_came_after_it(opaque: OpaqueDeviceFactory, seed: int):
+    """Steps that read or keep the content of the failed update fail as well; an assignment of another step lasts."""
+    opaque.seed = seed
+    with graph() as g:
+        v, w, k = resource([2]), resource([2]), feed([1], "int32")
+        init = [op("AssignVariableOp", each, constant([1.0, 2.0])) for each in (v, w)]
+        update = op("ResourceScatterAdd", v, k, constant([1.0]), dtype=dtypes.float32)
+        keep = op("AssignVariableOp", w, read(v))
+        add = op("AssignAddVariableOp", v, constant([1.0, 1.0]))
+        assign = op("AssignVariableOp", v, constant([7.0, 7.0]))
+        values = [read(v), read(w)]
+    async with session_on(g, "off") as session:
+        for each in (init, update, keep, add, assign, values, init):
+            await session.run(each, {k: [0]})  # planned, so that later steps begin in their order
+        steps = [session.run(each, {k: [5]}) for each in (update, keep, add)]
+        found = await asyncio.gather(*steps, return_exceptions=True)
+        assert [type(each) for each in found] == [InvalidArgumentError] * 3
+        np.testing.assert_array_equal(await session.run(values), [[1, 2], [1, 2]])
+        steps = [session.run(each, {k: [5]}) for each in (update, assign, add)]
+        await asyncio.gather(*steps, return_exceptions=True)
+        np.testing.assert_array_equal(await session.run(values[0]), [8, 8])
+
+
 @pytest.mark.parametrize("launch", range(1, 5))
 async def test_a_lost_device_fails_its_steps_and_no_others(opaque: OpaqueDeviceFactory, launch: int):
     with graph() as g:

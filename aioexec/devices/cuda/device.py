@@ -23,7 +23,7 @@ import numpy as np
 
 from aioexec.devices.cuda.device_memory import DeviceMemory
 from aioexec.devices.cuda.driver import CudaError
-from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
+from aioexec.devices.cuda.event import UNWRITTEN, Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
@@ -70,8 +70,9 @@ class CudaDevice(MemoryDevice):
 
     def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> CudaEvent:
         opened = self._usable()
-        needed = [self._own(each).ready for each in reads]
         written = [self._own(each) for each in writes]
+        needed = [self._own(each).ready for each in reads]
+        needed += [each.ready for each in written if each.ready is not UNWRITTEN]  # in part, by work before
         event = self._begin()
         for each in written:
             each.ready = event

@@ -73,6 +73,26 @@ class CudaEvent:
             callback()
 
 
+class Accepted:
+    """The moment at which a stream has work that was held, as an event: from then on it fails only if the GPU is lost."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: CudaEvent) -> None:
+        self._work = work
+
+    @property
+    def is_done(self) -> bool:
+        return not self._work.is_held
+
+    @property
+    def error(self) -> Exception | None:
+        return self._work.error
+
+    def add_done_callback(self, callback: Callback) -> None:
+        self._work.add_enqueued_callback(callback)
+
+
 class Batch:
     """Work that a stream was given in one turn of the loop.
 

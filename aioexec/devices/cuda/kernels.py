@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.cuda.event import Accepted, CudaEvent
 from aioexec.devices.cuda.launch import Address, Launch
 from aioexec.devices.cuda.programs.binding import copy_row
 from aioexec.devices.cuda.programs.table import program_of
@@ -23,7 +24,7 @@ from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.device_kernel import Launcher
 from aioexec.graph.kernels.kernel import KernelContext, Operand, Spec
 from aioexec.graph.registry import Row
-from aioexec.resources.buffer import Buffer
+from aioexec.resources.buffer import Buffer, Event
 from aioexec.resources.device_variable import DeviceVariable
 from aioexec.resources.variable import Variable
 
@@ -82,7 +83,7 @@ class GpuKernel:
         for row in bound.rows:
             give(launcher, row, memory)
         for k, buffer in states.items():
-            inputs[k].replace(buffer, self._attrs.get("validate_shape", True))
+            inputs[k].replace(buffer, self._attrs.get("validate_shape", True), accepted(buffer.ready))
         return self._results(inputs, made)
 
     def _results(self, inputs: Sequence[Any], made: Sequence[Buffer]) -> Any:
@@ -150,6 +151,11 @@ class GpuKernel:
             operand.kind == "state" and operand.index == k and written
             for operand, written in zip(row.operands, row.written, strict=True)
         )
+
+
+def accepted(work: Event) -> Event:
+    """The event after which work on a GPU fails only if that is lost: a variable keeps its old content no longer."""
+    return Accepted(work) if isinstance(work, CudaEvent) else work
 
 
 def reads_main_memory(rows: Sequence[DeviceRow], inputs: Sequence[Any]) -> bool:

@@ -45,7 +45,7 @@ class DeviceRunner:
 
     def _run(self, instruction: Instruction, values: Values, work: DeviceWork) -> None:
         inputs, role = inputs_of(instruction, values), instruction.node.row.role
-        launcher = work.launcher(instruction)
+        launcher = work.launcher(instruction.node)
         if role is Role.COPY_TO_DEVICE:
             result = launcher.copy_in(inputs[0])
         elif role is Role.VARIABLE:
@@ -54,5 +54,7 @@ class DeviceRunner:
             result = inputs[0]
         else:
             result = instruction.compute(launcher, *inputs)
+            if instruction.node.row.writes:
+                launcher.wait_for_inputs(inputs)
         store(values, instruction, result)
         launcher.finish([values[value] for value in instruction.outputs])

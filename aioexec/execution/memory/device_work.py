@@ -16,8 +16,10 @@ import numpy as np
 from aioexec.devices.memory_device import MemoryDevice
 from aioexec.execution.programs.trace import note_node
 from aioexec.execution.step import Step
-from aioexec.planning.instruction import Instruction, locate
+from aioexec.planning.instruction import locate_node
+from aioexec.planning.subgraph import Node
 from aioexec.resources.buffer import Buffer, Event
+from aioexec.resources.variable import Variable
 
 
 class DeviceWork:
@@ -35,13 +37,13 @@ class DeviceWork:
         self.on_idle = on_idle
         self.pending = 0
 
-    def launcher(self, instruction: Instruction) -> NodeLauncher:
+    def launcher(self, node: Node) -> NodeLauncher:
         """What the work of a node, which begins now, is given to."""
-        return NodeLauncher(self, instruction)
+        return NodeLauncher(self, node)
 
-    def bring(self, value: Any, instruction: Instruction) -> Buffer | None:
+    def bring(self, value: Any, node: Node) -> Buffer | None:
         """A received value in the memory of this device; None: that failed, and so did the step."""
-        launcher = self.launcher(instruction)
+        launcher = self.launcher(node)
         try:
             if isinstance(value, np.ndarray):
                 buffer = launcher.copy_in(value)
@@ -51,7 +53,7 @@ class DeviceWork:
                 buffer = launcher.copy_from(value, source)
         except Exception as error:
             error.__traceback__ = None  # its frames would keep the value as long as the error is kept
-            self.step.fail(locate(error, instruction, self.device.name))
+            self.step.fail(locate_node(error, node, self.device.name))
             return None
         launcher.finish([buffer])
         return buffer
@@ -75,20 +77,20 @@ class DeviceWork:
 
     def _check(self, event: Event, launcher: NodeLauncher) -> None:
         if event.error is not None:
-            self.step.fail(locate(event.error, launcher.instruction, self.device.name))
+            self.step.fail(locate_node(event.error, launcher.node, self.device.name))
 
 
 class NodeLauncher:
     """Gives the work of one node to the device: the `Launcher` of its kernel. `finish` must be called when all is given.
 
-    Constant: `instruction`. Changing: `pending`, how many events of it have not come; `_outputs`, those of the node once all is
+    Constant: `node`. Changing: `pending`, how many events of it have not come; `_outputs`, those of the node once all is
     given, if the step is traced.
     """
 
-    __slots__ = ("_began", "_outputs", "_work", "instruction", "pending")
+    __slots__ = ("_began", "_outputs", "_work", "node", "pending")
 
-    def __init__(self, work: DeviceWork, instruction: Instruction) -> None:
-        self.instruction = instruction
+    def __init__(self, work: DeviceWork, node: Node) -> None:
+        self.node = node
         self.pending = 0
         self._work = work
         self._outputs: Sequence[Any] | None = None
@@ -133,6 +135,15 @@ class NodeLauncher:
         self.finish([array])
         return future
 
+    def wait_for_inputs(self, inputs: Sequence[Any]) -> None:
+        """Have the step end after the work that writes its node's inputs, maybe that of another step.
+
+        An assignment gives the device no work: a buffer becomes the content of a variable, which it is no longer if that fails.
+        """
+        for each in inputs:
+            if not isinstance(each, np.ndarray | Variable) and not each.ready.is_done:
+                self._work.watch(each.ready, self)
+
     def finish(self, outputs: Sequence[Any]) -> None:
         """Mark that everything is given; a traced step records the node when the device has done it."""
         if self._work.step.collector is not None:
@@ -145,5 +156,5 @@ class NodeLauncher:
         if self.pending or outputs is None or step.error is not None:
             return
         assert step.collector is not None
-        node, now = self.instruction.node, perf_counter_ns()
-        note_node(step.collector, node, self._work.device.name, self._began, self._began, now, outputs)
+        now = perf_counter_ns()
+        note_node(step.collector, self.node, self._work.device.name, self._began, self._began, now, outputs)
