@@ -32,6 +32,13 @@ class DeviceFactory(ABC):
         """Details of one of `list_physical_devices`."""
         return {}
 
+    def is_loaded(self, options: DeviceOptions) -> bool:
+        """Whether `create_devices` returns at once with these options; if not, a session calls `load` first."""
+        return True
+
+    def load(self, options: DeviceOptions) -> None:  # noqa: B027  # most types have nothing to load
+        """Load what devices with these options need, such as a driver; called in a thread. Errors are for `create_devices`."""
+
     @abstractmethod
     def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
         """Make the devices that the options request, "{name_prefix}/device:{type}:0" and so on; there may be none."""
@@ -78,6 +85,12 @@ class DeviceFactory(ABC):
                 f"TF_ENABLED_DEVICE_TYPES={os.environ['TF_ENABLED_DEVICE_TYPES']!r}"
             )
         return registered.factory
+
+    @staticmethod
+    def unloaded(options: DeviceOptions) -> list[DeviceFactory]:
+        """The factories that are to be loaded before `add_devices` is called on an event loop."""
+        enabled = [_required_factory(device_type) for device_type in _other_types()]
+        return [factory for factory in enabled if not factory.is_loaded(options)]
 
     @staticmethod
     def add_devices(options: DeviceOptions, name_prefix: str) -> list[Device]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from aioexec.devices.device_set import LOCALHOST, DeviceMgr
 from aioexec.devices.registry import DeviceFactory
 from aioexec.errors import InvalidArgumentError, SessionClosedError
+from aioexec.in_thread import in_thread
 from aioexec.sessions import factory
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.factory import SessionFactory
@@ -37,6 +38,10 @@ class DirectSessionFactory(SessionFactory):
 
     def accepts_options(self, options: SessionOptions) -> bool:
         return not options.target
+
+    async def load(self, options: SessionOptions) -> None:
+        for each in DeviceFactory.unloaded(options):
+            await in_thread(each.load, options)
 
     def new_session(self, options: SessionOptions) -> DirectSession:
         """A new session of the running loop.

@@ -33,6 +33,9 @@ class SessionFactory(abc.ABC):
     def accepts_options(self, options: SessionOptions) -> bool:
         """Whether a session with these options is of this kind; usually by the scheme of the target."""
 
+    async def load(self, options: SessionOptions) -> None:  # noqa: B027  # most kinds hold it nowhere
+        """Do in a thread, before `new_session`, what would hold the event loop; nothing by default."""
+
     @abc.abstractmethod
     def new_session(self, options: SessionOptions) -> SessionRuntime:
         """Make a session; called in the event loop to which it will belong.

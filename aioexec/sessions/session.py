@@ -106,7 +106,7 @@ class Session:
     # Life
 
     async def __aenter__(self) -> Session:
-        self._open()
+        await self._load_and_open()
         self._defaults.enter_context(default_graphs.get_controller(self.graph))
         self._defaults.enter_context(default_sessions.get_controller(self))
         return self
@@ -150,6 +150,12 @@ class Session:
             if not self._runtime.steps.life.is_open:
                 raise closed_error()
         return self._runtime
+
+    async def _load_and_open(self) -> SessionRuntime:
+        """`_open`, after what would hold the loop was done in a thread; if this is cancelled, nothing was opened."""
+        if self._runtime is None and not self._closed:
+            await self._factory.load(self._options)
+        return self._open()
 
     def _refuse(self) -> None:
         """Record that the runtime accepts no more steps."""
@@ -286,7 +292,7 @@ class Session:
         self, prepared: Prepared | None, fetches: Any, feeds: Any, options: StepOptions, metadata: Any
     ) -> Any:
         """Run a step that may suspend: with its deadline and the bound on steps in flight; `close` waits for it."""
-        runtime = self._open()
+        runtime = self._open() if self._runtime is not None else await self._load_and_open()
         with runtime.scope_of(options) as scope:
             turn = await runtime.steps.turn()
             try:
@@ -338,7 +344,7 @@ class Session:
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
-        runtime = self._open()
+        runtime = await self._load_and_open()
         keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
         parts = self._parts.find("setup", fetches, keys)
         if parts is None:
@@ -385,11 +391,11 @@ class Session:
 
     async def _make_callable_from_options(self, callable_options: Any) -> SessionCallable:
         """Make a function that runs the step of a CallableOptions proto; the caller releases it after use."""
-        return await make_session_callable(self._open(), callable_options)
+        return await make_session_callable(await self._load_and_open(), callable_options)
 
     async def list_devices(self) -> list[DeviceAttributes]:
         """The devices on which this session may place nodes."""
-        return await self._open().list_devices()
+        return await (await self._load_and_open()).list_devices()
 
     # Inspection
 
@@ -409,7 +415,7 @@ class Session:
         return explain.native_share(await self._executor(fetches, feed_dict))
 
     async def _executor(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Executor:
-        runtime = self._open()
+        runtime = await self._load_and_open()
         with runtime.steps.scope():
             executor = (await self._prepare(runtime, fetches, self._checked(feed_dict or {}))).executor
         found = getattr(executor, "executor", executor)

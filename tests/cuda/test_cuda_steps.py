@@ -6,6 +6,8 @@ import asyncio
 import logging
 import re
 import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -207,6 +209,54 @@ async def test_the_gpu_is_opened_off_the_event_loop(gpus: Gpus, monkeypatch: pyt
 
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
+
+
+async def enter(session: Session, y: Any) -> None:
+    async with session:
+        pass
+
+
+async def list_devices(session: Session, y: Any) -> None:
+    assert [device.name[-5:] for device in await session.list_devices()] == ["CPU:0", "GPU:0"]
+
+
+FIRST_USES: list[Callable[[Session, Any], Awaitable[Any]]] = [
+    enter,
+    list_devices,
+    lambda session, y: session.run(y),
+    lambda session, y: session.describe(y),
+    lambda session, y: session.partial_run_setup([y]),
+]
+
+
+@pytest.mark.parametrize("use", FIRST_USES)
+async def test_the_driver_is_loaded_off_the_event_loop(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch, use: Callable[[Session, Any], Awaitable[Any]]
+):
+    """While it is loaded the loop goes on, and a second session waits for the same driver."""
+    began, goes_on = asyncio.Event(), threading.Event()
+    loop, initialise = asyncio.get_running_loop(), gpus.stub._cuInit
+
+    def held(flags: int) -> None:
+        loop.call_soon_threadsafe(began.set)
+        assert goes_on.wait(60)
+        initialise(flags)
+
+    monkeypatch.setattr(gpus.stub, "_cuInit", held)
+    with graph() as g:
+        y = op("Neg", constant([1.0, 2.0]))
+    sessions = [session_on(g, "off") for _ in range(3)]
+
+    steps = [asyncio.ensure_future(use(session, y)) for session in sessions]
+    await began.wait()
+    steps[0].cancel()
+    await asyncio.wait([steps[0]])
+    goes_on.set()
+    await asyncio.gather(*steps[1:])
+
+    assert gpus.stub.calls.count("cuInit") == 1
+    for session in sessions:
+        await session.close()
 
 
 async def test_a_gpu_that_cannot_be_opened_does_not_matter_to_the_processor(gpus: Gpus):

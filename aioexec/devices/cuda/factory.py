@@ -1,7 +1,11 @@
-"""The factory of GPU devices. It finds GPUs without a context, and imports the bindings of the driver when it is first used."""
+"""The factory of GPU devices. It finds GPUs without a context, and imports the bindings of the driver when it is first used.
+
+A session has that done in a thread (`load`); others that ask for GPUs first, such as `list_physical_devices`, do it at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -43,6 +47,14 @@ class GPUDeviceFactory(DeviceFactory):
         gpu = self._found()[device_index]
         return {"device_name": gpu.name, "compute_capability": ".".join(map(str, gpu.compute_capability))}
 
+    def is_loaded(self, options: DeviceOptions) -> bool:
+        return self._gpus.are_known or not _are_wanted(options)
+
+    def load(self, options: DeviceOptions) -> None:
+        """Import the bindings and initialise the driver, which takes up to a second."""
+        with contextlib.suppress(FailedPreconditionError):
+            self._gpus.descriptions()
+
     def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
         """See `DeviceFactory`.
 
@@ -50,9 +62,9 @@ class GPUDeviceFactory(DeviceFactory):
             InvalidArgumentError: the options name a GPU that is not there, or contradict each other.
             FailedPreconditionError: they ask for GPUs, and the driver cannot be used.
         """
-        count = options.device_count.get("GPU")
-        if count == 0:
+        if not _are_wanted(options):
             return []
+        count = options.device_count.get("GPU")
         gpu_options = None if options.config is None else options.config.gpu_options
         listed = gpu_options.visible_device_list if gpu_options is not None else ""
         found = self._found(must_work=bool(count or listed))
@@ -72,7 +84,7 @@ class GPUDeviceFactory(DeviceFactory):
 
     def _found(self, must_work: bool = False) -> list[Description]:
         """The GPUs that this process may see."""
-        if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        if not _are_visible():
             return []
         try:
             return self._gpus.descriptions()
@@ -83,6 +95,16 @@ class GPUDeviceFactory(DeviceFactory):
                 self._has_warned = True
                 logger.warning("No GPU is used: %s", error)
             return []
+
+
+def _are_visible() -> bool:
+    """Whether the environment lets this process see GPUs."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() not in ("", "-1")
+
+
+def _are_wanted(options: DeviceOptions) -> bool:
+    """Whether devices are made, if there are GPUs."""
+    return options.device_count.get("GPU") != 0 and _are_visible()
 
 
 def _attributes(name_prefix: str, index: int, gpu: Description, limit: int) -> DeviceAttributes:

@@ -208,6 +208,11 @@ class GPUs:
                 raise self._driver
             return self._driver
 
+    @property
+    def are_known(self) -> bool:
+        """Whether `descriptions` answers at once."""
+        return self._described is not None or isinstance(self._driver, FailedPreconditionError)
+
     def descriptions(self) -> list[Description]:
         """All GPUs that the driver shows; no context is made.
 
