@@ -19,7 +19,9 @@ from aioexec.planning.recognition.layer_norm import recognize_layer_norm
 from aioexec.planning.recognition.softmax import recognize_softmax
 from aioexec.planning.rewriting.channel_scales import fold_channel_scales
 from aioexec.planning.rewriting.dilations import fold_dilations
+from aioexec.planning.rewriting.early_reads import read_before_loops
 from aioexec.planning.rewriting.pads import fold_pads
+from aioexec.planning.rewriting.saved_invariants import save_no_invariants
 from aioexec.planning.rewriting.winograd import use_winograd
 from aioexec.planning.simplify import (
     drop_identities,
@@ -123,10 +125,12 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, read_before_loops, optimises),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_dilations, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, fold_channel_scales, remaps),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, use_winograd, remaps_aggressively),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, fold_pads, remaps),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 4, save_no_invariants, optimises),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 5, drop_unused, optimises),
     RegisteredPass(Grouping.POST_PARTITIONING, 0, recognize_softmax, remaps),
     RegisteredPass(Grouping.POST_PARTITIONING, 1, recognize_attention, remaps),

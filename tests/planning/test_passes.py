@@ -95,9 +95,11 @@ def test_the_subgraph_is_told_after_each_pass():
         "post_rewrite_for_exec/0/fold_constants",
         "post_rewrite_for_exec/1/merge_common_subexpressions",
         "post_rewrite_for_exec/2/drop_identities",
+        "post_rewrite_for_exec/3/read_before_loops",
         "post_rewrite_for_exec/3/fold_dilations",
         "post_rewrite_for_exec/3/fold_channel_scales",
         "post_rewrite_for_exec/4/fold_pads",
+        "post_rewrite_for_exec/4/save_no_invariants",
         "post_rewrite_for_exec/5/drop_unused",
     ]
     assert {text for _, text in dumped} == {subgraph.dump()}

@@ -22,6 +22,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.recognition.patterns import constant_of
+from aioexec.planning.rewriting.loops import is_invariant
 from aioexec.planning.rewriting.replacement import Rewriting, dims_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 
@@ -65,7 +66,7 @@ def _product(node: Node, rewriting: Rewriting) -> _Product | None:
     if node.feed is not None or node.row.name != "MatMul" or node.is_constant:
         return None
     left, enter = node.inputs[0], node.inputs[1][0]
-    if node.op.attrs["transpose_a"] or node.op.attrs["transpose_b"] or not _is_invariant(enter):
+    if node.op.attrs["transpose_a"] or node.op.attrs["transpose_b"] or not is_invariant(enter):
         return None
     joined = left[0]
     if joined.feed is None and joined.row.name == "ConcatV2" and rewriting.uses.only_user(joined) is node:
@@ -96,7 +97,7 @@ def _inputs(operand: Edge) -> _Inputs | None:
 
 def _of_list(read: Node) -> _Inputs | None:
     (entered, _), number, _ = read.inputs
-    if not _is_invariant(entered):
+    if not is_invariant(entered):
         return None
     made, _ = entered.inputs[0]
     is_tensor = made.feed is None and made.row.name == "TensorListFromTensor"
@@ -105,7 +106,7 @@ def _of_list(read: Node) -> _Inputs | None:
 
 def _of_array(read: Node) -> _Inputs | None:
     (handle, _), number, (flow, _) = read.inputs
-    if not (_is_invariant(handle) and _is_invariant(flow) and _counts(number)):
+    if not (is_invariant(handle) and is_invariant(flow) and _counts(number)):
         return None
     scatter, _ = flow.inputs[0]
     if scatter.feed is not None or scatter.row.name != "TensorArrayScatterV3":
@@ -189,12 +190,6 @@ def _enter(rewriting: Rewriting, cause: Node, like: Node, edge: Edge, suffix: st
     """A value of outside in the loop that another `Enter` node enters."""
     attrs = {name: like.op.attrs[name] for name in ("frame_name", "is_constant", "parallel_iterations")}
     return rewriting.make("Enter", cause, [edge], suffix, **attrs), 0
-
-
-def _is_invariant(node: Node) -> bool:
-    """Whether a node lets a value of outside into a loop, in which it does not change."""
-    is_enter = node.feed is None and node.row.role is Role.ENTER
-    return is_enter and bool(node.op.attrs["is_constant"]) and not node.output_dtype(0).is_ref
 
 
 def _counts(edge: Edge) -> bool:
