@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device import Device
+from aioexec.errors import UnimplementedError
 from aioexec.resources.buffer import Buffer, Event
 
 
@@ -56,6 +57,14 @@ class MemoryDevice(Device, abc.ABC):
         Raises:
             ResourceExhaustedError: there is not enough memory.
         """
+
+    def copy(self, source: Buffer, target: Buffer) -> Event:
+        """Begin to copy a buffer of this device to another of the same size; for kernels that keep a variable's content."""
+        raise UnimplementedError(f"{self.name} copies nothing inside of its memory")
+
+    def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """The memory of a buffer as a value of another dtype or shape and the same size; for kernels that ask for views."""
+        raise UnimplementedError(f"{self.name} has no views")
 
     @abc.abstractmethod
     async def sync(self) -> None:

@@ -1,7 +1,8 @@
 """Values in the memory of a device that the processor does not read: what steps and variables hold of them.
 
-A buffer is written once, by the work that the device was given for it, and never changed: an update of a variable puts another
-buffer in its place. It is returned to the device's allocator when nothing references it, the work in progress included.
+A buffer is written once, by the work that the device was given for it, and does not change while anything refers to it: an
+update of a variable writes the present buffer if nothing else does, and puts another in its place otherwise. A buffer is
+returned to the device's allocator when nothing references it, the work in progress included.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ this are kept until the update, or a later one, is certain. The event loop's thr
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ class _Update:
 
 
 class DeviceVariable(Variable):
-    """A variable that holds a `Buffer`. Nothing copies it: a buffer never changes, so a reader may keep it.
+    """A variable that holds a `Buffer`, which a reader may keep: only a buffer that nothing else refers to is written again.
 
     Kernels of its device call `content` and `replace`; the methods with arrays are not for it.
 
@@ -49,6 +50,18 @@ class DeviceVariable(Variable):
             FailedPreconditionError: the variable is not initialised.
         """
         return cast(Buffer, self.require())
+
+    def may_be_written(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+        """Whether the present content has this dtype and shape and no error, and nothing refers to it but the variable.
+
+        References are counted: values of steps, work that is held or copies what the buffer has, views, and updates that are
+        uncertain have one each.
+        """
+        if self.buffer is None or self.buffer.dtype != dtype or self.buffer.shape != shape:
+            return False
+        if self.content().ready.error is not None:
+            return False
+        return sys.getrefcount(self.buffer) <= 2  # the variable's and the call's
 
     def replace(self, buffer: Buffer, validate_shape: bool = True, accepted: Event | None = None) -> None:
         """Make a buffer the content, unless the work that writes it fails.

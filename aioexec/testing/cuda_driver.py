@@ -444,6 +444,9 @@ class StubDriver:
     def _cuMemcpyDtoHAsync(self, address: int, pointer: int, nbytes: int, stream: int) -> None:
         self._submit(stream, lambda: _copy(self._host(address, nbytes), self._reached(pointer), nbytes))
 
+    def _cuMemcpyDtoDAsync(self, pointer: int, source: int, nbytes: int, stream: int) -> None:
+        self._submit(stream, lambda: _copy(self._reached(pointer), self._reached(source), nbytes))
+
     def _cuMemcpyPeerAsync(
         self, pointer: int, context: int, source: int, source_context: int, nbytes: int, stream: int
     ) -> None:

@@ -11,9 +11,11 @@ from aioexec.devices.builtin import register_gpu_factory
 from aioexec.devices.cuda.device import CudaDevice
 from aioexec.devices.cuda.driver import initialised
 from aioexec.devices.cuda.factory import GPUDeviceFactory
+from aioexec.devices.cuda.registration import register_gpu_kernels
 from aioexec.devices.device_set import LOCALHOST
 from aioexec.graph.kernels import kernel_registry
 from aioexec.testing.cuda_driver import StubDriver
+from tests.cuda.emulated_stub import EmulatingStub, use_ir
 from tests.cuda.kernels import add_kernels, register_kernels
 from tests.devices.table import Options, device_table as device_table
 
@@ -57,12 +59,30 @@ class _Keeping(GPUDeviceFactory):
 @pytest.fixture
 def gpus(stub: StubDriver, device_table: None, monkeypatch: pytest.MonkeyPatch) -> Gpus:
     """Have sessions place what can run there on GPUs of the stub."""
+    forget_gpu_kernels(monkeypatch)
+    register_kernels()
+    gpus = Gpus(stub)
+    register_gpu_factory(gpus.factory)
+    return gpus
+
+
+@pytest.fixture
+def emulated_gpus(device_table: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpus]:
+    """As `gpus`, with the kernels of the package, which are emulated."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    use_ir(monkeypatch)
+    forget_gpu_kernels(monkeypatch)
+    register_gpu_kernels()
+    gpus = Gpus(EmulatingStub())
+    register_gpu_factory(gpus.factory)
+    yield gpus
+    assert +gpus.stub.counts == {}
+    assert gpus.stub.faults == []
+
+
+def forget_gpu_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {
         name: [kernel for kernel in kernels if kernel.device_type != "GPU"]
         for name, kernels in kernel_registry._kernels.items()
     }
     monkeypatch.setattr(kernel_registry, "_kernels", kept)
-    register_kernels()
-    gpus = Gpus(stub)
-    register_gpu_factory(gpus.factory)
-    return gpus

@@ -46,6 +46,19 @@ class EmulatedLauncher:
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         return EmulatedBuffer(garbage(Spec(dtype, shape)))
 
+    def next_content(
+        self, variable: DeviceVariable, dtype: np.dtype[Any], shape: tuple[int, ...], keep: bool
+    ) -> Any:
+        """Another buffer than the present one, though nothing else may refer to that."""
+        fresh = self.allocate(dtype, shape)
+        if keep:
+            present: Any = variable.content()
+            fresh.array[...] = present.array
+        return fresh
+
+    def view(self, buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+        return EmulatedBuffer(buffer.array.reshape(-1).view(dtype).reshape(shape))
+
     def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
         assert isinstance(work.module, GeneratedModule)
         self.modules.append(work.module)

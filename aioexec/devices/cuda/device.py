@@ -23,7 +23,7 @@ import numpy as np
 
 from aioexec.devices.cuda.device_memory import DeviceMemory
 from aioexec.devices.cuda.driver import CudaError
-from aioexec.devices.cuda.event import UNWRITTEN, Batch, CudaBuffer, CudaEvent
+from aioexec.devices.cuda.event import UNWRITTEN, Batch, CudaBuffer, CudaEvent, view_of
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
@@ -110,6 +110,25 @@ class CudaDevice(MemoryDevice):
         copy.ready = self._begin()
         _when_done(ended, lambda: self._copy_in_after(ended, array, copy, opened))
         return copy
+
+    def copy(self, source: Buffer, target: Buffer) -> CudaEvent:
+        opened = self._usable()
+        read, written = self._own(source), self._own(target)
+        needed, event = read.ready, self._begin()
+        written.ready = event
+
+        def enqueue() -> None:
+            opened.compute.wait_for(needed)
+            batch = opened.compute.batch()
+            if read.nbytes:
+                opened.gpu.driver.copy(written.pointer, read.pointer, read.nbytes, opened.compute.handle)
+            batch.add(event, partial(self._end, event))
+
+        self._when_released([needed], enqueue, partial(self._end, event))
+        return event
+
+    def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
+        return view_of(self._own(buffer), dtype, shape)
 
     async def sync(self) -> None:
         while self._pending:

@@ -322,6 +322,10 @@ class Driver:
         """Copy memory of a GPU to page-locked memory."""
         self._call("cuMemcpyDtoHAsync", address, pointer, nbytes, stream)
 
+    def copy(self, to: int, source: int, nbytes: int, stream: Handle) -> None:
+        """Copy memory of a GPU to other memory of it."""
+        self._call("cuMemcpyDtoDAsync", to, source, nbytes, stream)
+
     def copy_peer(
         self, to: int, to_context: Handle, source: int, source_context: Handle, nbytes: int, stream: Handle
     ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from aioexec.devices.cuda.driver import Handle
 from aioexec.devices.threads.workers import held_time
 from aioexec.errors import InternalError
+from aioexec.resources.buffer import Event
 
 Callback = Callable[[], object]
 Finish = Callable[[Exception | None], object]
@@ -177,3 +179,33 @@ class CudaBuffer:
 
     def __bool__(self) -> NoReturn:
         raise InternalError(f"a buffer of {self.device} was read as a truth value; it must be copied out")
+
+
+def restore_if_refused(buffer: Any, before: Event, first: Event) -> None:
+    """Keep the content of a buffer that work writes over, if the stream never has the first of that work.
+
+    Args:
+        before: the buffer's event until that work was given.
+    """
+
+    def decide() -> None:
+        if first.error is not None:
+            buffer.ready = before
+
+    if isinstance(first, CudaEvent) and first.is_held:
+        first.add_enqueued_callback(decide)
+    else:
+        decide()
+
+
+def view_of(buffer: CudaBuffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
+    """The memory of a buffer, which lives as long as this, as a value of another dtype or shape."""
+    view = CudaBuffer(
+        buffer.device, dtype, shape, buffer.nbytes, buffer.pointer, buffer.stream, partial(_keep, buffer)
+    )
+    view.ready = buffer.ready
+    return view
+
+
+def _keep(buffer: CudaBuffer, *_: object) -> None:
+    """What is done at the end of a view: nothing, but to this call its buffer was bound."""

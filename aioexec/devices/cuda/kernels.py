@@ -1,8 +1,8 @@
 """Kernels for the device type "GPU", made from the native forms of the rows of the op registry.
 
 The kernel of a node binds the native form to the shapes it meets, once for each, and gives the device one launch for each row.
-What is written is new memory: a kernel that updates a variable writes another buffer, into which the present content is copied
-first unless all of it is replaced.
+A kernel that updates a variable writes its present buffer if nothing else refers to that, else another one, into which the
+present content is copied first unless all of it is replaced. An output that is an input in another shape is the same memory.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.cuda.event import Accepted, CudaEvent
+from aioexec.devices.cuda.event import Accepted, CudaEvent, restore_if_refused
 from aioexec.devices.cuda.launch import Address, Launch
-from aioexec.devices.cuda.programs.binding import copy_row
-from aioexec.devices.cuda.programs.table import program_of
-from aioexec.devices.cuda.rows import DeviceRow, device_row
+from aioexec.devices.cuda.programs.binding import bind
+from aioexec.devices.cuda.programs.table import BINDERS, program_of
+from aioexec.devices.cuda.rows import DeviceRow
 from aioexec.devices.row_kernels import ASSIGNS, known_shape, output_shapes
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.device_kernel import Launcher
-from aioexec.graph.kernels.kernel import KernelContext, Operand, Spec
+from aioexec.graph.kernels.kernel import Alias, KernelContext, Spec
 from aioexec.graph.registry import Row
 from aioexec.resources.buffer import Buffer, Event
 from aioexec.resources.device_variable import DeviceVariable
@@ -41,7 +41,8 @@ class Bound:
     Attributes:
         outputs: dtype and shape of each output that is not a reference.
         states: inputs that are variables with a new content, and its shape and dtype.
-        copied: those of them into which the present content is copied first.
+        copied: those of them that have the present content when the rows begin.
+        view_of: the input of which the only output is a view; there are no rows then.
     """
 
     outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
@@ -49,6 +50,7 @@ class Bound:
     scratch: tuple[int, ...] = ()
     states: dict[int, Spec] = field(default_factory=dict)
     copied: frozenset[int] = frozenset()
+    view_of: int | None = None
 
 
 class GpuKernel:
@@ -66,22 +68,29 @@ class GpuKernel:
 
     def __call__(self, launcher: Launcher, *inputs: Any) -> Any:
         bound = self._find(inputs)
+        if bound.view_of is not None:
+            return launcher.view(inputs[bound.view_of], *bound.outputs[0])
+        # Before any other name for a content: only one that nothing else refers to is written.
+        states = {
+            k: launcher.next_content(inputs[k], spec.dtype, spec.shape, keep=k in bound.copied)
+            for k, spec in bound.states.items()
+        }
+        before = {k: each.ready for k, each in states.items() if each is content_of(inputs[k])}
+        first: dict[int, Event] = {}
         made = [launcher.allocate(*each) for each in bound.outputs]
-        states = {k: launcher.allocate(spec.dtype, spec.shape) for k, spec in bound.states.items()}
         scratch = [launcher.allocate(np.dtype(np.uint8), (nbytes,)) for nbytes in bound.scratch]
         memory: dict[tuple[str, int], Any] = {
             **{("input", k): content_of(each) for k, each in enumerate(inputs)},
             **{("output", k): each for k, each in enumerate(made)},
             **{("scratch", k): each for k, each in enumerate(scratch)},
             **{("state", k): each for k, each in states.items()},
+            **{("input", k): states[k] for k in bound.copied},
         }
-        for k in bound.copied:
-            source = Operand("input", k)
-            if states[k].nbytes:
-                give(launcher, device_row(copy_row(source, Operand("state", k), states[k].nbytes)), memory)
-            memory["input", k] = states[k]
         for row in bound.rows:
             give(launcher, row, memory)
+            first = {k: states[k].ready for k in before if states[k].ready is not before[k]} | first
+        for k in first:
+            restore_if_refused(states[k], before[k], first[k])
         for k, buffer in states.items():
             inputs[k].replace(buffer, self._attrs.get("validate_shape", True), accepted(buffer.ready))
         return self._results(inputs, made)
@@ -120,6 +129,9 @@ class GpuKernel:
             Spec(dtype.base_dtype.numpy, shape or ())
             for dtype, shape in zip(self._dtypes, shapes, strict=True)
         ]
+        view_of = self._view_of(inputs, specs, all_outputs)
+        if view_of is not None:
+            return Bound(((outputs[0].dtype, outputs[0].shape),), (), view_of=view_of)
         program = program_of(row, self._attrs, specs, all_outputs)
         if program is None or reads_main_memory(program.rows, inputs):
             given = ", ".join(f"{spec.dtype}{list(spec.shape)}" for spec in specs)
@@ -130,6 +142,18 @@ class GpuKernel:
         copied = frozenset(k for k, spec in states.items() if not self._is_replaced(k, spec, program.rows))
         made = tuple((spec.dtype, spec.shape) for spec in outputs)
         return Bound(made, tuple(program.rows), tuple(program.scratch), states, copied)
+
+    def _view_of(self, inputs: Sequence[Any], specs: Sequence[Spec], outputs: Sequence[Spec]) -> int | None:
+        """The input of which the only output is a view, if any."""
+        row = self._row
+        if row.name in BINDERS or row.native is None or row.writes or len(outputs) != 1:
+            return None
+        found = bind(row, self._attrs, specs, outputs)
+        if not isinstance(found, Alias) or found.offsets != (0,):
+            return None
+        (k,) = found.inputs
+        is_whole = specs[k].nbytes == outputs[0].nbytes
+        return k if is_whole and not isinstance(inputs[k], np.ndarray | Variable) else None
 
     def _spec(self, k: int, inputs: Sequence[Any]) -> Spec:
         """The dtype and shape of an input: of a variable those of its value, or of the value it gets."""

@@ -18,10 +18,13 @@ class DeviceRunner:
 
     Its variables need no leases: the kernels read and replace their contents now, in one call on the event loop, and the device
     keeps the order.
+
+    Constant: `_dropped`, for each node the values made in the item that no later node needs: their memory serves later nodes.
     """
 
     def __init__(self, item: Item) -> None:
         self.item = item
+        self._dropped = _last_uses(item)
 
     def begin(self, values: Values, work: DeviceWork) -> None:
         """Give the device the work of the item's nodes.
@@ -32,7 +35,7 @@ class DeviceRunner:
         Raises:
             OpError: of the node whose kernel raised.
         """
-        for instruction in self.item.instructions:
+        for instruction, dropped in zip(self.item.instructions, self._dropped, strict=True):
             try:
                 self._run(instruction, values, work)
             except Exception as error:
@@ -42,6 +45,8 @@ class DeviceRunner:
                 else:
                     traceback.clear_frames(error.__traceback__)
                 raise locate(error, instruction, self.item.device) from error
+            for value in dropped:
+                values[value] = None
 
     def _run(self, instruction: Instruction, values: Values, work: DeviceWork) -> None:
         inputs, role = inputs_of(instruction, values), instruction.node.row.role
@@ -58,3 +63,15 @@ class DeviceRunner:
                 launcher.wait_for_inputs(inputs)
         store(values, instruction, result)
         launcher.finish([values[value] for value in instruction.outputs])
+
+
+def _last_uses(item: Item) -> list[list[int]]:
+    """For each node, the values made in the item that it is the last to make or take, and that are no outputs."""
+    last: dict[int, int] = {}
+    made = {value for instruction in item.instructions for value in instruction.outputs}
+    for k, instruction in enumerate(item.instructions):
+        last.update((value, k) for value in (*instruction.inputs, *instruction.outputs))
+    dropped: list[list[int]] = [[] for _ in item.instructions]
+    for value in made - set(item.outputs):
+        dropped[last[value]].append(value)
+    return dropped

@@ -19,6 +19,7 @@ from aioexec.execution.step import Step
 from aioexec.planning.instruction import locate_node
 from aioexec.planning.subgraph import Node
 from aioexec.resources.buffer import Buffer, Event
+from aioexec.resources.device_variable import DeviceVariable
 from aioexec.resources.variable import Variable
 
 
@@ -98,6 +99,19 @@ class NodeLauncher:
 
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
         return self._work.device.allocate(dtype, shape)
+
+    def next_content(
+        self, variable: DeviceVariable, dtype: np.dtype[Any], shape: tuple[int, ...], keep: bool
+    ) -> Buffer:
+        if variable.may_be_written(dtype, shape):
+            return variable.content()
+        fresh = self.allocate(dtype, shape)
+        if keep:
+            self._work.watch(self._work.device.copy(variable.content(), fresh), self)
+        return fresh
+
+    def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        return self._work.device.view(buffer, dtype, shape)
 
     def launch(self, work: Any, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
         self._work.watch(self._work.device.launch(work, reads, writes), self)

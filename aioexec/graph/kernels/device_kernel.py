@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from aioexec.resources.buffer import Buffer
+from aioexec.resources.device_variable import DeviceVariable
 
 
 class Launcher(Protocol):
@@ -25,6 +26,25 @@ class Launcher(Protocol):
         Raises:
             ResourceExhaustedError: there is not enough memory.
         """
+        ...
+
+    def next_content(
+        self, variable: DeviceVariable, dtype: np.dtype[Any], shape: tuple[int, ...], keep: bool
+    ) -> Buffer:
+        """The buffer in which this node writes the next content of a variable, which it then passes to `replace`.
+
+        It is the present content if that fits and nothing else refers to it, so work must be right in both cases.
+
+        Args:
+            keep: the buffer holds the present content when the node's work begins; needs `MemoryDevice.copy`.
+
+        Raises:
+            ResourceExhaustedError: there is not enough memory.
+        """
+        ...
+
+    def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
+        """The same memory as a value of another dtype or shape and the same size; needs `MemoryDevice.view`."""
         ...
 
     def launch(self, work: Any, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
