@@ -56,6 +56,7 @@ DOORS = {
     "blockbuster": "aioexec.testing",
     "crc32c": "aioexec.formats.crc32c",
     "cuda": "aioexec.devices.cuda or aioexec.testing",
+    "nvmath": "aioexec.devices.cuda",
     "grpc": "aioexec.distributed.transport.grpc",
     "llvmlite": "aioexec.devices.jit",
     "numba": "aioexec.devices.jit",

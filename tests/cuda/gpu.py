@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.cuda.cublaslt import ProductPlans, library
 from aioexec.devices.cuda.generated import GeneratedModule
 from aioexec.devices.cuda.kernels import GpuKernel
 from aioexec.devices.cuda.launch import Address, Launch
+from aioexec.devices.cuda.matrix_product import ProductCall
 from aioexec.devices.cuda.ptx import reductions
 from aioexec.devices.row_kernels import host_memory
 from aioexec.graph.attrs import input_count
@@ -38,10 +40,11 @@ class EmulatedBuffer:
 
 
 class EmulatedLauncher:
-    """Runs each launch at once, and keeps the modules."""
+    """Runs each launch at once, and keeps the modules; products are given to the library if it is open."""
 
     def __init__(self) -> None:
         self.modules: list[GeneratedModule] = []
+        self.plans = ProductPlans(library())
 
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         return EmulatedBuffer(garbage(Spec(dtype, shape)))
@@ -59,7 +62,14 @@ class EmulatedLauncher:
     def view(self, buffer: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         return EmulatedBuffer(buffer.array.reshape(-1).view(dtype).reshape(shape))
 
-    def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
+    def launch(self, work: Launch | ProductCall, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
+        if isinstance(work, ProductCall):
+            assert self.plans.make(work.product)
+            plan = self.plans.plan(work.product)
+            assert plan is not None
+            a, b, result = (pointer(each, (*reads, *writes)).ctypes.data for each in work.operands)
+            self.plans.multiply(plan, (a, b, result), 0, 0)
+            return
         assert isinstance(work.module, GeneratedModule)
         self.modules.append(work.module)
         arguments = [pointer(each, (*reads, *writes)) for each in work.arguments]

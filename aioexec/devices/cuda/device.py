@@ -21,12 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.cuda.cublaslt import WORKSPACE, open_library
 from aioexec.devices.cuda.device_memory import DeviceMemory
 from aioexec.devices.cuda.driver import CudaError
 from aioexec.devices.cuda.event import UNWRITTEN, Batch, CudaBuffer, CudaEvent, view_of
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
+from aioexec.devices.cuda.matrix_product import MatrixProduct, ProductCall
 from aioexec.devices.cuda.open_gpu import OpenGpu
 from aioexec.devices.cuda.pinned import SMALL, Block
 from aioexec.devices.device import DeviceAttributes
@@ -43,8 +45,8 @@ class CudaDevice(MemoryDevice):
     """See the module.
 
     Constant: `memory`; `_gpus`, `_ordinal`. Changing: `_open`, once the GPU is in use, guarded by `_opening` until then;
-    `_is_closed`; `_loads`, the last load of each module by a worker; `_pending`, how much work has not ended; `_idle`,
-    what waits for its end.
+    `_is_closed`; `_preparations`, the last of each module or product by a worker; `_pending`, how much work has not ended;
+    `_idle`, what waits for its end.
 
     Args:
         ordinal: of the GPU in `gpus`.
@@ -58,7 +60,7 @@ class CudaDevice(MemoryDevice):
         self._opening = threading.Lock()
         self._open: OpenGpu | None = None
         self._is_closed = False
-        self._loads: dict[Module, CudaEvent] = {}
+        self._preparations: dict[Module | MatrixProduct, CudaEvent] = {}
         self._pending = 0
         self._idle: list[asyncio.Future[None]] = []
 
@@ -68,7 +70,9 @@ class CudaDevice(MemoryDevice):
         opened = self._usable()
         return self.memory.allocate(dtype, shape, opened, opened.compute)
 
-    def launch(self, work: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> CudaEvent:
+    def launch(
+        self, work: Launch | ProductCall, reads: Sequence[Buffer], writes: Sequence[Buffer]
+    ) -> CudaEvent:
         opened = self._usable()
         written = [self._own(each) for each in writes]
         needed = [self._own(each).ready for each in reads]
@@ -76,9 +80,9 @@ class CudaDevice(MemoryDevice):
         event = self._begin()
         for each in written:
             each.ready = event
-        gates = [*needed]
-        if not opened.gpu.has_module(work.module):
-            gates.append(self._loading(work.module, opened.gpu))
+        gates, prepared = [*needed], work.module if isinstance(work, Launch) else work.product
+        if not opened.gpu.has(prepared):
+            gates.append(self._preparing(prepared, opened.gpu))
         # The arguments of the launch keep the buffers while it is held.
         self._when_released(
             gates, lambda: self._launch(work, needed, event, opened), partial(self._end, event)
@@ -140,7 +144,8 @@ class CudaDevice(MemoryDevice):
             await idle
 
     def prepare(self) -> None:
-        """Register the kernels, and make a context; if that fails, so does the first use."""
+        """Register the kernels, load libraries, and make a context; if that fails, so does the first use."""
+        open_library()
         ensure_kernels()
         with contextlib.suppress(OpError):
             self._opened()
@@ -168,7 +173,7 @@ class CudaDevice(MemoryDevice):
 
     def _release(self, opened: OpenGpu) -> None:
         """Give back what the device uses of its GPU; in a thread, since the driver may wait for the GPU."""
-        opened.pinned.close()
+        opened.close()
         self._gpus.release(self._ordinal)
 
     # State
@@ -278,33 +283,51 @@ class CudaDevice(MemoryDevice):
 
     def _launch(
         self,
-        work: Launch,
+        work: Launch | ProductCall,
         needed: Sequence[CudaEvent],
         event: CudaEvent,
         opened: OpenGpu,
     ) -> None:
-        compute, gpu = opened.compute, opened.gpu
+        compute = opened.compute
         for each in needed:
             compute.wait_for(each)
         batch = compute.batch()
-        if 0 not in work.grid:
-            function = gpu.function(work.module, work.entry, work.shared_bytes)
-            parameters = [self._parameter(each) for each in work.arguments]
-            gpu.driver.launch(function, work.grid, work.block, work.shared_bytes, compute.handle, parameters)
+        if isinstance(work, ProductCall):
+            self._multiply(work, opened)
+        else:
+            self._run(work, opened)
         batch.add(event, partial(self._end, event))
 
-    def _parameter(self, argument: Buffer | Address | np.generic) -> int | np.generic:
-        if isinstance(argument, np.generic):
-            return argument
-        if isinstance(argument, Address):
-            return self._own(argument.buffer).pointer + argument.offset
-        return self._own(argument).pointer
+    def _run(self, work: Launch, opened: OpenGpu) -> None:
+        gpu = opened.gpu
+        if 0 not in work.grid:
+            function = gpu.function(work.module, work.entry, work.shared_bytes)
+            parameters = [
+                each if isinstance(each, np.generic) else self._pointer(each) for each in work.arguments
+            ]
+            stream = opened.compute.handle
+            gpu.driver.launch(function, work.grid, work.block, work.shared_bytes, stream, parameters)
 
-    def _loading(self, module: Module, gpu: Gpu) -> CudaEvent:
-        """The event after which a module is loaded, by a worker."""
-        gate = self._loads.get(module)
+    def _multiply(self, work: ProductCall, opened: OpenGpu) -> None:
+        plan = opened.gpu.products.plan(work.product)
+        if plan is None:
+            self._run(work.otherwise, opened)
+            return
+        if plan.workspace and opened.workspace is None:
+            opened.workspace = self.memory.allocate(np.dtype(np.uint8), (WORKSPACE,), opened, opened.compute)
+        a, b, result = map(self._pointer, work.operands)
+        opened.multiply(plan, (a, b, result))
+
+    def _pointer(self, place: Buffer | Address) -> int:
+        if isinstance(place, Address):
+            return self._own(place.buffer).pointer + place.offset
+        return self._own(place).pointer
+
+    def _preparing(self, needed: Module | MatrixProduct, gpu: Gpu) -> CudaEvent:
+        """The event after which a worker has prepared what work needs."""
+        gate = self._preparations.get(needed)
         if gate is None or not gate.is_held:
-            gate = self._loads[module] = self._in_worker(lambda: gpu.load(module))
+            gate = self._preparations[needed] = self._in_worker(lambda: gpu.prepare(needed))
         return gate
 
     def _in_worker(self, call: Callable[[], object]) -> CudaEvent:

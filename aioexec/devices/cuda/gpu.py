@@ -10,8 +10,11 @@ import threading
 from collections.abc import Callable
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.cuda import cublaslt
+from aioexec.devices.cuda.cublaslt import ProductPlans
 from aioexec.devices.cuda.driver import CudaError, Driver, Handle
 from aioexec.devices.cuda.launch import Module
+from aioexec.devices.cuda.matrix_product import MatrixProduct
 from aioexec.errors import FailedPreconditionError, InternalError, OpError, UnavailableError
 
 
@@ -56,10 +59,10 @@ def described(driver: Driver, ordinal: int) -> Description:
 class Gpu:
     """A GPU with a context.
 
-    Constant: `driver`, `ordinal`, `context`, `pool`. Changing: `lost`, the error of calls from now on, once its context is
-    unusable; `is_open`, until the last holder has released it. `_lock` guards `_texts`, modules by text, which workers load,
-    and `_modules`, the same by module; `_functions` and `_granted` (whether it may copy from another GPU) keep answers of the
-    driver.
+    Constant: `driver`, `ordinal`, `context`, `pool`; `products`, the plans of products of matrices. Changing: `lost`, the error
+    of calls from now on, once its context is unusable; `is_open`, until the last holder has released it. `_lock` guards
+    `_texts`, modules by text, which workers load, and `_modules`, the same by module; `_functions` and `_granted` (whether it
+    may copy from another GPU) keep answers of the driver.
 
     Raises:
         FailedPreconditionError: it has no memory pools.
@@ -79,6 +82,7 @@ class Gpu:
         self._modules: dict[Module, Handle] = {}
         self._functions: dict[tuple[Module, str, int], Handle] = {}
         self._granted: dict[int, bool] = {}
+        self.products = ProductPlans(cublaslt.library())
         self.context = driver.retain_context(ordinal)
         try:
             driver.enter(self.context)
@@ -92,6 +96,7 @@ class Gpu:
         driver, self.is_open = self.driver, False
         with contextlib.suppress(CudaError):  # an unusable context is released all the same
             driver.enter(self.context)
+            self.products.close()
             for module in self._texts.values():
                 driver.unload_module(module)
             driver.destroy_pool(self.pool)
@@ -120,18 +125,26 @@ class Gpu:
             else:
                 self.driver.free(pointer, stream)
 
-    # Modules
+    # Modules, and plans of products
 
-    def has_module(self, module: Module) -> bool:
-        """Whether a module is loaded; does not look at its text, which may not be there yet."""
-        return module in self._modules
+    def has(self, needed: Module | MatrixProduct) -> bool:
+        """Whether a module is loaded, without a look at its text, which may not be there yet; or a product has a plan."""
+        return needed in (self._modules if isinstance(needed, Module) else self.products)
 
-    def load(self, module: Module) -> None:
-        """Load a module, unless one with its text is loaded; takes up to seconds.
+    def prepare(self, needed: Module | MatrixProduct) -> None:
+        """Load a module, or make the plan of a product, unless that was done; takes up to seconds.
 
         Raises:
-            InternalError: the driver refuses it.
+            InternalError: the driver refuses the module.
         """
+        if isinstance(needed, Module):
+            self._load_module(needed)
+            return
+        self.driver.enter(self.context)
+        if not self.products.make(needed):
+            self._load_module(needed.kernel)
+
+    def _load_module(self, module: Module) -> None:
         text = module.ptx
         with self._lock:
             if text not in self._texts:

@@ -15,7 +15,8 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.event import Accepted, CudaEvent, restore_if_refused
-from aioexec.devices.cuda.launch import Address, Launch
+from aioexec.devices.cuda.launch import Address
+from aioexec.devices.cuda.matrix_product import ProductRow
 from aioexec.devices.cuda.programs.binding import bind
 from aioexec.devices.cuda.programs.table import BINDERS, program_of
 from aioexec.devices.cuda.rows import DeviceRow
@@ -46,7 +47,7 @@ class Bound:
     """
 
     outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
-    rows: tuple[DeviceRow, ...]
+    rows: tuple[DeviceRow | ProductRow, ...]
     scratch: tuple[int, ...] = ()
     states: dict[int, Spec] = field(default_factory=dict)
     copied: frozenset[int] = frozenset()
@@ -164,7 +165,7 @@ class GpuKernel:
             value = inputs[1] if self._row.name in ASSIGNS else content_of(value)
         return Spec(value.dtype, value.shape)
 
-    def _is_replaced(self, k: int, spec: Spec, rows: Sequence[DeviceRow]) -> bool:
+    def _is_replaced(self, k: int, spec: Spec, rows: Sequence[DeviceRow | ProductRow]) -> bool:
         """Whether a variable's content is written once, as a whole, by the only row."""
         if self._row.name in ASSIGNS or not spec.size:
             return True
@@ -182,7 +183,7 @@ def accepted(work: Event) -> Event:
     return Accepted(work) if isinstance(work, CudaEvent) else work
 
 
-def reads_main_memory(rows: Sequence[DeviceRow], inputs: Sequence[Any]) -> bool:
+def reads_main_memory(rows: Sequence[DeviceRow | ProductRow], inputs: Sequence[Any]) -> bool:
     """Whether rows read an input that is in main memory."""
     return any(
         operand.kind == "input" and isinstance(inputs[operand.index], np.ndarray)
@@ -213,7 +214,7 @@ def content_of(value: Any) -> Any:
     return value
 
 
-def give(launcher: Launcher, row: DeviceRow, memory: dict[tuple[str, int], Any]) -> None:
+def give(launcher: Launcher, row: DeviceRow | ProductRow, memory: dict[tuple[str, int], Any]) -> None:
     """Give the device the work of a row."""
     buffers = [memory[operand.kind, operand.index] for operand in row.operands]
     places = [
@@ -222,12 +223,4 @@ def give(launcher: Launcher, row: DeviceRow, memory: dict[tuple[str, int], Any])
     ]
     reads = [buffer for buffer, written in zip(buffers, row.written, strict=True) if not written]
     writes = [buffer for buffer, written in zip(buffers, row.written, strict=True) if written]
-    work = Launch(
-        row.module,
-        row.module.entry,
-        row.grid,
-        (row.threads, 1, 1),
-        row.shared_bytes,
-        (*places, *row.scalars),
-    )
-    launcher.launch(work, reads, writes)
+    launcher.launch(row.work(places), reads, writes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from aioexec.devices.cuda.cublaslt import Plan
+from aioexec.devices.cuda.event import CudaBuffer
 from aioexec.devices.cuda.gpu import Gpu
 from aioexec.devices.cuda.pinned import PinnedMemory
 from aioexec.devices.cuda.stream import Stream
@@ -11,6 +13,8 @@ from aioexec.devices.cuda.stream import Stream
 
 class OpenGpu:
     """What a device uses of a GPU: `gpu`, its three streams, and page-locked memory.
+
+    `workspace` is memory that products of matrices use one after the other, once one of them needs it.
 
     Args:
         device: the device's full name.
@@ -28,7 +32,18 @@ class OpenGpu:
         self.incoming = stream("copy-in")
         self.outgoing = stream("copy-out")
         self.pinned = PinnedMemory(gpu.driver, gpu.context)
+        self.workspace: CudaBuffer | None = None
 
     @property
     def streams(self) -> tuple[Stream, Stream, Stream]:
         return self.compute, self.incoming, self.outgoing
+
+    def multiply(self, plan: Plan, operands: tuple[int, int, int]) -> None:
+        """Give the stream that computes a product; operands are pointers, and the workspace is there if it needs one."""
+        workspace = 0 if self.workspace is None else self.workspace.pointer
+        self.gpu.products.multiply(plan, operands, workspace, int(self.compute.handle))
+
+    def close(self) -> None:
+        """Give back the memory; the streams are closed."""
+        self.workspace = None
+        self.pinned.close()

@@ -14,12 +14,14 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
+from aioexec.devices.cuda.launch import Address, Launch as Work
 from aioexec.devices.cuda.ptx import elementwise
 from aioexec.devices.cuda.ptx.elementwise import VECTOR_BYTES, Variant
 from aioexec.devices.cuda.ptx.threads import THREADS, blocks_for
 from aioexec.devices.jit.llvm.ir import ITEM_SIZES
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand
+from aioexec.resources.buffer import Buffer
 
 Grid = tuple[int, int, int]
 SHORT = 1 << 31
@@ -44,6 +46,13 @@ class DeviceRow:
     written: tuple[bool, ...]
     scalars: tuple[np.generic[Any], ...]
     covers: int = 0
+
+    def work(self, places: Sequence[Buffer | Address]) -> Work:
+        """The launch on these places, one for each operand."""
+        block = (self.threads, 1, 1)
+        return Work(
+            self.module, self.module.entry, self.grid, block, self.shared_bytes, (*places, *self.scalars)
+        )
 
 
 def device_row(row: Launch) -> DeviceRow:

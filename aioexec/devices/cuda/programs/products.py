@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.cuda.cublaslt import library
 from aioexec.devices.cuda.generated import GeneratedModule
-from aioexec.devices.cuda.programs.program import Binder, Program, wide
+from aioexec.devices.cuda.matrix_product import Flip, Matrix, MatrixProduct, ProductRow
+from aioexec.devices.cuda.programs.program import HALVES, Binder, Program, wide
 from aioexec.devices.cuda.programs.reducing import SUM, zero
 from aioexec.devices.cuda.ptx import contractions
 from aioexec.devices.cuda.ptx.contractions import Layout, Tile, Types
@@ -26,6 +30,10 @@ Axis = tuple[int, ...]
 
 TILE = Tile()
 MOST_BATCHES = 65_535
+LARGEST_ALIGNMENT = 256
+"""Bytes to which buffers are aligned."""
+MOST_CALLS = 16
+"""Products of the library that a contraction may be divided into."""
 FEW_TILES = 128
 """Tiles below which a GPU is not filled: then the terms are divided among several tiles."""
 MANY_TERMS = 512
@@ -60,9 +68,15 @@ def size_of(axes: Sequence[Axis]) -> int:
 
 
 def contract(program: Program, given: Contraction) -> None:
-    """Add a contraction; the terms of a small product with many of them are divided, and the sums added up."""
+    """Add a contraction, by the library where that is open.
+
+    Else the terms of a small product with many of them are divided, and the sums added up.
+    """
     outputs = size_of(given.batch) * size_of(given.m) * size_of(given.n)
     if not outputs:
+        return
+    if library() is not None and (rows := library_products(given)):
+        program.rows.extend(rows)
         return
     tiles = size_of(given.batch) * -(-size_of(given.m) // TILE.m) * -(-size_of(given.n) // TILE.n)
     parts = 1
@@ -109,10 +123,97 @@ def divided(axes: tuple[Axis, ...], wanted: int) -> tuple[int, tuple[Axis, ...]]
     return parts, ((parts, *(inner * step for step in steps)), (inner, *steps), *axes[1:])
 
 
+def simplified(given: Contraction) -> Contraction:
+    """The same with the dimensions of batch, m, n and k merged where that is possible; at least one of each."""
+    axes = (merged(each) for each in (given.batch, given.m, given.n, given.k))
+    return Contraction(given.a, given.b, given.c, *axes)
+
+
+def library_products(given: Contraction) -> list[ProductRow]:
+    """The products of a contraction for the library, one for each element of all dimensions of the batch but the longest.
+
+    Empty if it is no product of matrices with strides that the library takes, for instance because windows overlap.
+    """
+    given = simplified(given)
+    sides = (given.m, given.n, given.k)
+    if any(len(axes) > 1 or not size_of(axes) for axes in sides) or not has_type(given):
+        return []
+    (m,), (n,), (k,) = sides
+    along = max(given.batch, key=lambda axis: axis[0])
+    others = [axis for axis in given.batch if axis is not along]
+    if size_of(others) > MOST_CALLS:
+        return []
+    rows = []
+    for place in np.ndindex(*(axis[0] for axis in others)):
+        a, b, c = (
+            (shifted(operand, sum(i * axis[1 + x] for i, axis in zip(place, others, strict=True))), dtype)
+            for x, (operand, dtype) in enumerate((given.a, given.b, given.c))
+        )
+        part = Contraction(a, b, c, (along,), (m,), (n,), (k,))
+        row = library_product(part)
+        if row is None:
+            return []
+        rows.append(row)
+    return rows
+
+
+def shifted(operand: Operand, start: int) -> Operand:
+    return replace(operand, offset=operand.offset + start)
+
+
+def has_type(given: Contraction) -> bool:
+    """Whether the library has products of these dtypes."""
+    a, b, c = given.a[1], given.b[1], given.c[1]
+    return a == b and (c == a or (c == "float32" and a in HALVES)) and c in ("float64", "float32", *HALVES)
+
+
+def library_product(given: Contraction) -> ProductRow | None:
+    """The product of a contraction of one dimension each of batch, m, n and k; None if strides do not allow it.
+
+    The matrix whose rows are contiguous in the result is the first of the product.
+    """
+    (batch,), (m,), (n,), (k,) = given.batch, given.m, given.n, given.k
+    for is_swapped in (True, False):
+        a, b = (given.b, given.a) if is_swapped else (given.a, given.b)
+        row, column = (n, m) if is_swapped else (m, n)
+        k_of_a, k_of_b = (k[2], k[1]) if is_swapped else (k[1], k[2])
+        batch_a, batch_b = (batch[2], batch[1]) if is_swapped else (batch[1], batch[2])
+        first = oriented(a, (row[0], row[1]), (k[0], k_of_a), batch_a)
+        second = oriented(b, (k[0], k_of_b), (column[0], column[1]), batch_b)
+        result = oriented(given.c, (row[0], row[2]), (column[0], column[2]), batch[3])
+        if first and second and result and result[1] == "N":
+            kernel = launch(given)
+            product = _product(*first, *second, result[0], batch[0], kernel.module)
+            return ProductRow(product, kernel, is_swapped)
+    return None
+
+
+_product = functools.cache(MatrixProduct)
+
+
+def oriented(
+    place: tuple[Operand, str], rows: tuple[int, int], columns: tuple[int, int], batch_step: int
+) -> tuple[Matrix, Flip] | None:
+    """A matrix of sizes and strides in bytes as it is in memory, and whether that is its transpose; None if it is neither."""
+    operand, dtype = place
+    size = ITEM_SIZES[dtype]
+    alignment = math.gcd(operand.offset, LARGEST_ALIGNMENT)
+    flips: tuple[tuple[Flip, tuple[int, int], tuple[int, int]], ...] = (
+        ("N", rows, columns),
+        ("T", columns, rows),
+    )
+    for flip, (count, stride), (lines, step) in flips:
+        step = step if lines > 1 else count * size
+        if (stride == size or count == 1) and step >= count * size and not (step | batch_step) % size:
+            return Matrix(dtype, count, lines, step // size, batch_step // size, alignment), flip
+    return None
+
+
 def launch(given: Contraction) -> DeviceRow:
     """The launch of a contraction as it is."""
     types = Types(given.a[1], given.b[1], given.c[1], sum_dtype(given.c[1]))
-    batch, m, n, k = (merged(axes) for axes in (given.batch, given.m, given.n, given.k))
+    given = simplified(given)
+    batch, m, n, k = given.batch, given.m, given.n, given.k
     if max(size_of(axes) for axes in (batch, m, n, k)) >= SHORT:
         raise UnimplementedError("a product is too large for GPUs")
     layout = Layout(

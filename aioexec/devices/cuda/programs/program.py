@@ -13,6 +13,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
+from aioexec.devices.cuda.matrix_product import ProductRow
 from aioexec.devices.cuda.ptx import reductions
 from aioexec.devices.cuda.ptx.elementwise import positions
 from aioexec.devices.cuda.ptx.reductions import Form, Reduction
@@ -56,7 +57,7 @@ class Program:
     """Launches in order, and the bytes of each scratch buffer that they use."""
 
     def __init__(self) -> None:
-        self.rows: list[DeviceRow] = []
+        self.rows: list[DeviceRow | ProductRow] = []
         self.scratch: list[int] = []
 
     def space(self, dtype: str, shape: Shape) -> View:
