@@ -57,5 +57,6 @@ class ThreadPoolDeviceFactory(DeviceFactory):
 class GPUCompatibleCPUDeviceFactory(ThreadPoolDeviceFactory):
     """Makes the CPU devices of a process that has GPUs; registered together with a factory of those, over the plain one.
 
-    They are the same devices: the difference would be page-locked memory for transfers, which the GPU devices provide.
+    They are the same devices. The page-locked memory for what crosses is the GPU devices' (`cuda.pinned`): they give a CPU
+    device arrays that have it. That device's own values, of which few cross, have none.
     """

@@ -50,6 +50,10 @@ class MemoryDevice(Device, abc.ABC):
     def copy_out(self, buffer: Buffer) -> tuple[np.ndarray[Any, Any], Event]:
         """Begin to copy a buffer of this device to main memory: the array, and the event after which it may be read."""
 
+    def host_array(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """An array in main memory, with any content, for a value that will be copied in: where that is fastest from."""
+        return np.empty(shape, dtype)
+
     @abc.abstractmethod
     def copy_from(self, buffer: Buffer, source: MemoryDevice) -> Buffer:
         """Begin to copy a buffer of another device into this one.

@@ -196,7 +196,9 @@ class OpaqueDevice(MemoryDevice):
 
     def _check(self) -> None:
         if self.lost is not None:
-            raise self.lost
+            raise UnavailableError(
+                self.lost.message
+            )  # an error that is raised again keeps the frames of both times
 
     # Streams
 

@@ -119,7 +119,7 @@ async def test_an_update_that_is_refused_leaves_the_content(emulated_gpus: Gpus,
         before = address(emulated_gpus)
         (device,) = emulated_gpus.made
         opened: Any = device._open
-        opened.pinned.close()
+        opened.pinned.close(lambda: None)
         emulated_gpus.stub.fail(call, "INVALID_VALUE")
         with pytest.raises(CudaError, match=call):
             await session.run(counter.add, {counter.x: [1, 1]})

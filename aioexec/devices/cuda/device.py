@@ -30,7 +30,7 @@ from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
 from aioexec.devices.cuda.matrix_product import MatrixProduct, ProductCall
 from aioexec.devices.cuda.open_gpu import OpenGpu
-from aioexec.devices.cuda.pinned import SMALL, Block
+from aioexec.devices.cuda.pinned import SMALL, Block, is_page_locked
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.memory_device import MemoryDevice
 from aioexec.devices.threads.workers import Job, Workers
@@ -99,9 +99,17 @@ class CudaDevice(MemoryDevice):
     def copy_out(self, buffer: Buffer) -> tuple[Array, CudaEvent]:
         opened = self._usable()
         source, event = self._own(buffer), self._begin()
+        array = opened.pinned.lend(source.dtype, source.shape)
+        if array is not None:
+            self._copy_out_directly(source, array, event, opened)
+            return array, event
         array = np.empty(source.shape, source.dtype)
         self._copy_out(source, array, event, opened)
         return array, event
+
+    def host_array(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+        lent = None if self._open is None else self._open.pinned.lend(dtype, shape)
+        return super().host_array(dtype, shape) if lent is None else lent
 
     def copy_from(self, buffer: Buffer, source: MemoryDevice) -> CudaBuffer:
         if isinstance(source, CudaDevice):
@@ -173,8 +181,7 @@ class CudaDevice(MemoryDevice):
 
     def _release(self, opened: OpenGpu) -> None:
         """Give back what the device uses of its GPU; in a thread, since the driver may wait for the GPU."""
-        opened.close()
-        self._gpus.release(self._ordinal)
+        opened.close(partial(self._gpus.release, self._ordinal))
 
     # State
 
@@ -188,7 +195,7 @@ class CudaDevice(MemoryDevice):
         """
         opened = self._open or self._opened()
         if opened.gpu.lost is not None:
-            raise opened.gpu.lost
+            raise UnavailableError(opened.gpu.lost)
         opened.gpu.driver.enter(opened.gpu.context)
         return opened
 
@@ -373,8 +380,8 @@ class CudaDevice(MemoryDevice):
                 opened.pinned.give(block)
 
     def _copy_in(self, value: Array, buffer: CudaBuffer, opened: OpenGpu) -> None:
-        """Copy an array to page-locked memory and from there into a new buffer, whose event has begun."""
-        event, blocks = buffer.ready, list[Block]()
+        """Copy an array, through page-locked memory unless it has some, into a new buffer, whose event has begun."""
+        event, blocks, is_staged = buffer.ready, list[Block](), not is_page_locked(value)
 
         def stage(block: Block) -> None:
             blocks.append(block)
@@ -385,16 +392,15 @@ class CudaDevice(MemoryDevice):
                 finish()
                 return
             batch = opened.incoming.batch()
-            opened.gpu.driver.copy_in(
-                buffer.pointer, blocks[0].address, buffer.nbytes, opened.incoming.handle
-            )
-            batch.add(event, finish)
+            address = blocks[0].address if is_staged else value.ctypes.data
+            opened.gpu.driver.copy_in(buffer.pointer, address, buffer.nbytes, opened.incoming.handle)
+            batch.add(event, finish, () if is_staged else (value,))
 
         def finish(error: Exception | None = None) -> None:
             self._give_back(opened, blocks)
             self._end_copy(buffer, opened, error)
 
-        gates = [self._staging(opened, buffer.nbytes, stage)] if buffer.nbytes else []
+        gates = [self._staging(opened, buffer.nbytes, stage)] if buffer.nbytes and is_staged else []
         self._when_released(gates, enqueue, finish)
 
     def _end_copy(self, buffer: CudaBuffer, opened: OpenGpu, error: Exception | None) -> None:
@@ -441,6 +447,18 @@ class CudaDevice(MemoryDevice):
         if source.nbytes:
             gates.append(self._staging(opened, source.nbytes, blocks.append))
         self._when_released(gates, enqueue, end)
+
+    def _copy_out_directly(self, source: CudaBuffer, array: Array, event: CudaEvent, opened: OpenGpu) -> None:
+        """Copy a buffer to an array that has page-locked memory."""
+        outgoing, written, end = opened.outgoing, source.ready, partial(self._end, event)
+
+        def enqueue() -> None:
+            outgoing.wait_for(written)
+            batch = outgoing.batch()
+            opened.gpu.driver.copy_out(array.ctypes.data, source.pointer, source.nbytes, outgoing.handle)
+            batch.add(event, end, (source, array))
+
+        self._when_released([written], enqueue, end)
 
     def _reads(self, opened: OpenGpu, source: OpenGpu) -> bool:
         """Whether this GPU can copy from the memory of another."""

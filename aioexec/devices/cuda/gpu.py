@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from aioexec.data_classes import dataclass
@@ -59,8 +60,8 @@ def described(driver: Driver, ordinal: int) -> Description:
 class Gpu:
     """A GPU with a context.
 
-    Constant: `driver`, `ordinal`, `context`, `pool`; `products`, the plans of products of matrices. Changing: `lost`, the error
-    of calls from now on, once its context is unusable; `is_open`, until the last holder has released it. `_lock` guards
+    Constant: `driver`, `ordinal`, `context`, `pool`; `products`, the plans of products of matrices. Changing: `lost`, what
+    calls say from now on, once its context is unusable; `is_open`, until the last holder has released it. `_lock` guards
     `_texts`, modules by text, which workers load, and `_modules`, the same by module; `_functions` and `_granted` (whether it
     may copy from another GPU) keep answers of the driver.
 
@@ -75,7 +76,7 @@ class Gpu:
             )
         self.driver = driver
         self.ordinal = ordinal
-        self.lost: UnavailableError | None = None
+        self.lost: str | None = None
         self.is_open = True
         self._lock = threading.Lock()
         self._texts: dict[str, Handle] = {}
@@ -108,8 +109,8 @@ class Gpu:
         if not error.is_sticky:
             return error
         if self.lost is not None:
-            return self.lost
-        self.lost = UnavailableError(f"{device} was lost: its GPU reported {error.result} before")
+            return UnavailableError(self.lost)
+        self.lost = f"{device} was lost: its GPU reported {error.result} before"
         return InternalError(
             f"the GPU of {device} failed with {error} during this work, or work that was given at about the same time; "
             f"the device is lost (with CUDA_LAUNCH_BLOCKING=1 the error names the very kernel)"
@@ -192,7 +193,7 @@ class GPUs:
     """The GPUs that a process sees through one driver.
 
     Constant: `open_driver`. `_lock` guards the driver once it is open or has failed, and the GPUs in use with the number of
-    their holders.
+    their holders, of which `_released` need theirs no longer.
 
     Args:
         open_driver: initialises the driver, see `driver.load_driver`; called once.
@@ -204,6 +205,7 @@ class GPUs:
         self._driver: Driver | FailedPreconditionError | None = None
         self._described: list[Description] | None = None
         self._used: dict[int, tuple[Gpu, int]] = {}
+        self._released: deque[int] = deque()
 
     def driver(self) -> Driver:
         """The driver.
@@ -246,6 +248,7 @@ class GPUs:
         """
         driver = self.driver()
         with self._lock:
+            self._release()
             gpu, holders = self._used.get(ordinal, (None, 0))
             if gpu is None:
                 gpu = Gpu(driver, ordinal)
@@ -253,8 +256,21 @@ class GPUs:
         return gpu
 
     def release(self, ordinal: int) -> None:
-        """A holder needs the GPU no longer; may wait for the GPU."""
-        with self._lock:
+        """A holder needs the GPU no longer; may wait for the GPU.
+
+        Any thread may call this at any point, even in a garbage collection while it has the lock: then the GPU is released by
+        the next call.
+        """
+        self._released.append(ordinal)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._release()
+            finally:
+                self._lock.release()
+
+    def _release(self) -> None:
+        while self._released:
+            ordinal = self._released.popleft()
             gpu, holders = self._used.pop(ordinal)
             if holders > 1:
                 self._used[ordinal] = gpu, holders - 1

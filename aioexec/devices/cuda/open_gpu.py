@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from aioexec.devices.cuda.cublaslt import Plan
@@ -43,7 +44,7 @@ class OpenGpu:
         workspace = 0 if self.workspace is None else self.workspace.pointer
         self.gpu.products.multiply(plan, operands, workspace, int(self.compute.handle))
 
-    def close(self) -> None:
-        """Give back the memory; the streams are closed."""
+    def close(self, on_end: Callable[[], object]) -> None:
+        """Give back the memory; the streams are closed. `on_end` is called when no array has a part of it any more."""
         self.workspace = None
-        self.pinned.close()
+        self.pinned.close(on_end)
