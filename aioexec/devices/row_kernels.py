@@ -54,10 +54,15 @@ def value_types(row: Row) -> Mapping[str, list[DType]]:
 
 
 def host_memory(row: Row) -> list[str]:
-    """The arguments that are in main memory: what shapes depend on, and results that are known without the device."""
+    """The arguments that are in main memory: what shapes depend on, and results that are known without the device.
+
+    Of a random op all inputs.
+    """
     definition = row.definition
     if row.shape_only or row.role is Role.CONSTANT or row.name in _ON_OBJECT:
         return [arg.name for arg in definition.outputs]
+    if row.random is not None:
+        return [arg.name for arg in definition.inputs]
     return [_argument(definition.inputs, position).name for position in row.shape_operands]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, NotFoundError, OpError, UnimplementedError
 from aioexec.graph.kernels.kernel import Attrs, ListUse, Native, Reference, Role
+from aioexec.graph.kernels.random import Random
 from aioexec.graph.kernels.work import Work
 from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import OpDef, parse_signature
@@ -104,6 +105,7 @@ class Row:
         bodies: for an op with bodies (see its role), returns them, checked against the operation.
         gives_away: the arrays that the kernel returns have no other reference.
         lists: the operation on a list of tensors, for programs that keep lists in memory.
+        random: what a random op draws, for devices that draw it themselves.
         work: a bound on the kernel's time, if that can exceed about a nanosecond per byte of inputs and outputs.
     """
 
@@ -123,6 +125,7 @@ class Row:
     gives_away: bool = False
     lists: ListUse | None = None
     work: Work | None = None
+    random: Random | None = None
 
     @functools.cached_property
     def definition(self) -> OpDef:

@@ -10,10 +10,10 @@ import numpy as np
 
 from aioexec.devices.cuda.cublaslt import ProductPlans, library
 from aioexec.devices.cuda.generated import GeneratedModule
-from aioexec.devices.cuda.kernels import GpuKernel
 from aioexec.devices.cuda.launch import Address, Launch
 from aioexec.devices.cuda.matrix_product import ProductCall
 from aioexec.devices.cuda.ptx import reductions
+from aioexec.devices.cuda.registration import maker
 from aioexec.devices.row_kernels import host_memory
 from aioexec.graph.attrs import input_count
 from aioexec.graph.kernels.kernel import Spec
@@ -116,7 +116,7 @@ def run_on_gpu(setting: Setting) -> tuple[list[Array], list[Array], EmulatedLaun
         else:
             given.append(value if k in on_host else EmulatedBuffer(aligned(value)))
     launcher = EmulatedLauncher()
-    found = GpuKernel(row, context_of(op))(launcher, *given)
+    found = maker(row)(context_of(op))(launcher, *given)
     outputs = found if isinstance(found, tuple) else () if found is None else (found,)
     contents: list[Any] = [held.content() for held in variables]
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aioexec.devices.cuda.kernels import GpuKernel
+from aioexec.devices.cuda.random_kernel import RandomKernel
 from aioexec.devices.cuda.supported import ATTRIBUTES, FAMILIES, takes
 from aioexec.devices.row_kernels import host_memory, make_without_work, value_types
 from aioexec.graph import registry
@@ -26,6 +27,9 @@ def register_gpu_kernels() -> None:
 
 def maker(row: Row) -> Reference:
     """What makes the kernel of a row."""
+    random = row.random
+    if random is not None:
+        return lambda context: RandomKernel(random, context)
     return make_without_work(row) or (lambda context: GpuKernel(row, context))
 
 

@@ -80,6 +80,13 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         TensorScatterSub TensorScatterMin TensorScatterMax
         """
     ),
+    "random numbers": _names(
+        """
+        RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt StatelessRandomUniform StatelessRandomNormal
+        StatelessTruncatedNormal StatelessRandomUniformInt StatelessRandomUniformFullInt StatelessRandomUniformV2
+        StatelessRandomNormalV2 StatelessTruncatedNormalV2 StatelessRandomUniformIntV2 StatelessRandomUniformFullIntV2
+        """
+    ),
     "softmax and normalisation": _names(
         """
         Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits _LayerNorm _Attention

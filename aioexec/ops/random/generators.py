@@ -10,6 +10,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Reference, Role
+from aioexec.graph.kernels.random import Distribution
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.ops.random import philox
@@ -59,7 +60,7 @@ def _advance(variable: Variable, state: Array, count: int) -> tuple[int, int]:
 # Drawing
 
 
-def _drawn(distribution: str) -> Reference:
+def _drawn(distribution: Distribution) -> Reference:
     def bound(context: KernelContext) -> Compute:
         draw = philox.DISTRIBUTIONS[distribution](context.output_dtypes[0].numpy)
 
@@ -111,12 +112,13 @@ def _register(
     )
 
 
-for _name, _distribution, _default in (
+_distributions: Sequence[tuple[str, Distribution, str]] = (
     ("StatefulUniform", "Uniform", "float"),
     ("StatefulStandardNormalV2", "Normal", "float"),
     ("StatefulTruncatedNormal", "TruncatedNormal", "float"),
     ("StatefulUniformFullInt", "FullInt", "uint64"),
-):
+)
+for _name, _distribution, _default in _distributions:
     _register(
         f"{_name}(resource:resource, algorithm:int64, shape:shape_dtype) -> (output:dtype)"
         f" [dtype:type={_default}; shape_dtype:type=int64] {{stateful}}",

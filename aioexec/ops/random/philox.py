@@ -7,6 +7,7 @@ upper half of the first counter. All functions are pure; only `Stream` has state
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from aioexec.graph.kernels.interruption import check_cancelled
+from aioexec.graph.kernels.random import Distribution, RandomRange
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -214,13 +216,25 @@ def permutation(key: int, start: int, size: int) -> Array:
 Draw = Callable[[int, int, int], Array]
 """(key, first counter, size) to that many numbers."""
 
-DISTRIBUTIONS: dict[str, Callable[[np.dtype[Any]], Draw]] = {
+DISTRIBUTIONS: dict[Distribution, Callable[[np.dtype[Any]], Draw]] = {
     "Uniform": lambda dtype: lambda key, start, size: fill(key, start, size, uniform(dtype)),
     "Normal": lambda dtype: lambda key, start, size: fill(key, start, size, normal(dtype)),
     "TruncatedNormal": lambda dtype: lambda key, start, size: truncated_normal(key, start, size, dtype),
     "FullInt": lambda dtype: lambda key, start, size: fill(key, start, size, whole_words(dtype)),
 }
-"""The distributions without parameters, by their names in op types."""
+"""The distributions without parameters."""
+
+
+def drawn(distribution: Distribution, dtype: np.dtype[Any], given: RandomRange) -> Array:
+    """Return the numbers of one run of a random op."""
+    size = math.prod(given.shape)
+    if distribution != "UniformInt":
+        numbers = DISTRIBUTIONS[distribution](dtype)(given.key, given.start, size)
+    elif given.span:
+        numbers = fill(given.key, given.start, size, uniform_int(dtype, given.low, given.low + given.span))
+    else:
+        numbers = np.zeros(size, dtype)
+    return numbers.reshape(given.shape)
 
 
 def scrambled(seed: int, seed2: int) -> tuple[int, int]:

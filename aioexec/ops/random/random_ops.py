@@ -2,16 +2,15 @@
 
 For given seeds every op generates the numbers of TensorFlow, in each run: see `philox`. A node's stream belongs to its bound
 kernel, and thus to the session; each run reserves a range of it. Random ops have no gradient, are never folded or merged, and
-have no native form.
+have no native form; devices with memory of their own draw from the same place (see `graph.kernels.random`).
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError, InvalidArgumentError
@@ -19,6 +18,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Reference
+from aioexec.graph.kernels.random import Distribution, Random, RandomRange
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.common.elementwise import shown
@@ -101,34 +101,38 @@ def limits_of(minval: Array, maxval: Array, size: int) -> tuple[int, int] | None
     return low, high
 
 
-def _kernel_of(distribution: str) -> Reference:
+def kernel_of(random: Random) -> Reference:
+    """The reference kernel of a random op."""
+
     def kernel(context: KernelContext) -> Compute:
-        stream = stream_of(context)
-        draw = philox.DISTRIBUTIONS[distribution](context.attrs["dtype"].numpy)
-
-        def compute(shape: Array) -> Array:
-            sizes = sizes_of(shape)
-            size = size_of(sizes)
-            return draw(stream.key, stream.reserve_for(size), size).reshape(sizes)
-
-        return compute
+        place, dtype = random.place(context), context.output_dtypes[0].numpy
+        return lambda *inputs: philox.drawn(random.distribution, dtype, place(*inputs))
 
     return kernel
 
 
-def _uniform_int_kernel(context: KernelContext) -> Compute:
-    stream, dtype = stream_of(context), context.attrs["Tout"].numpy
+def draw_of(
+    key: int,
+    reserve: Callable[[int], int],
+    shape: Array,
+    minval: Array | None = None,
+    maxval: Array | None = None,
+) -> RandomRange:
+    """What is drawn for the inputs of an op; `reserve` returns the first counter for so many numbers.
 
-    def compute(shape: Array, minval: Array, maxval: Array) -> Array:
-        sizes = sizes_of(shape)
-        size = size_of(sizes)
-        limits = limits_of(minval, maxval, size)
-        if limits is None:
-            return np.zeros(sizes, dtype)
-        start = stream.reserve_for(size)
-        return philox.fill(stream.key, start, size, philox.uniform_int(dtype, *limits)).reshape(sizes)
+    Raises:
+        InvalidArgumentError: the inputs do not fit the op.
+    """
+    sizes = sizes_of(shape)
+    size = size_of(sizes)
+    limits = None if minval is None or maxval is None else limits_of(minval, maxval, size)
+    low, high = limits or (0, 0)
+    return RandomRange(key, reserve(size), sizes, low, high - low)
 
-    return compute
+
+def _place_in_stream(context: KernelContext) -> Callable[..., RandomRange]:
+    stream = stream_of(context)
+    return functools.partial(draw_of, stream.key, stream.reserve_for)
 
 
 def _shuffle_kernel(context: KernelContext) -> Compute:
@@ -173,24 +177,29 @@ def count_of(logits: Array, num_samples: Array) -> int:
 _SEEDS = "seed:int=0; seed2:int=0"
 _REAL = "dtype:type{half|bfloat16|float|double}; T:type{int32|int64}"
 
-for _name, _distribution in (
-    ("RandomUniform", "Uniform"),
-    ("RandomStandardNormal", "Normal"),
-    ("TruncatedNormal", "TruncatedNormal"),
-):
+_distributions: dict[str, Distribution] = {
+    "RandomUniform": "Uniform",
+    "RandomStandardNormal": "Normal",
+    "TruncatedNormal": "TruncatedNormal",
+}
+for _name, _distribution in _distributions.items():
+    _random = Random(_distribution, _place_in_stream)
     register(
         f"{_name}(shape:T) -> (output:dtype) [{_SEEDS}; {_REAL}] {{stateful}}",
         shape=given_shape,
-        kernel=_kernel_of(_distribution),
+        kernel=kernel_of(_random),
+        random=_random,
         gradient=NOT_DIFFERENTIABLE,
         shape_operands=(0,),
     )
 
+_random = Random("UniformInt", _place_in_stream)
 register(
     "RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) "
     f"[{_SEEDS}; Tout:type{{int32|int64}}; T:type{{int32|int64}}] {{stateful}}",
     shape=given_shape_and_limits,
-    kernel=_uniform_int_kernel,
+    kernel=kernel_of(_random),
+    random=_random,
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(0,),
 )
@@ -270,7 +279,7 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draw uniform numbers from [minval, maxval); maxval is required for integers, and 1 by default for floats.
+    """RandomRange uniform numbers from [minval, maxval); maxval is required for integers, and 1 by default for floats.
 
     Raises:
         GraphValueError: an integer dtype without maxval, or one that is not supported.
@@ -303,7 +312,7 @@ def random_uniform(
 def _scaled(
     op: str, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
 ) -> Tensor:
-    """Draw from a standard distribution, scale and shift."""
+    """RandomRange from a standard distribution, scale and shift."""
     dtype = real(dtype, default)
     with get_default_graph().name_scope(name or default) as scope:
         shape = shape_tensor(shape)
@@ -321,7 +330,7 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draw normally distributed numbers."""
+    """RandomRange normally distributed numbers."""
     return _scaled("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -333,7 +342,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draw normally distributed numbers within two standard deviations from the mean."""
+    """RandomRange normally distributed numbers within two standard deviations from the mean."""
     return _scaled("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
 
@@ -346,7 +355,7 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
 def multinomial(
     logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
 ) -> Tensor:
-    """Draw classes [batch, num_samples] for unnormalised log-probabilities [batch, classes]."""
+    """RandomRange classes [batch, num_samples] for unnormalised log-probabilities [batch, classes]."""
     with get_default_graph().name_scope(name or "multinomial"):
         logits = convert_to_tensor(logits, name="logits")
         one, other = get_seed(seed)

@@ -14,12 +14,13 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Reference
+from aioexec.graph.kernels.random import Distribution, Random, RandomRange
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.ops.random import philox, philox_lanes
 from aioexec.ops.random.distributions import gamma_gradient, highest_of
-from aioexec.ops.random.random_ops import count_of, limits_of, size_of, sizes_of
+from aioexec.ops.random.random_ops import count_of, draw_of, kernel_of, size_of, sizes_of
 from aioexec.shapes import Dims
 
 PHILOX, AUTO = 1, 3
@@ -82,21 +83,12 @@ Drawn = Callable[..., Array]
 """(dtype, key, first counter, shape, *parameters) to numbers."""
 
 
-def _drawn(distribution: str) -> Drawn:
-    def draw(dtype: np.dtype[Any], key: int, start: int, sizes: tuple[int, ...]) -> Array:
-        return philox.DISTRIBUTIONS[distribution](dtype)(key, start, size_of(sizes)).reshape(sizes)
+def _random(distribution: Distribution, is_seed: bool) -> Random:
+    def draw(*inputs: Array) -> RandomRange:
+        (key, start), (shape, *limits) = _placed(1, is_seed, inputs)
+        return draw_of(key, lambda size: start, shape, *limits)
 
-    return draw
-
-
-def _whole(
-    dtype: np.dtype[Any], key: int, start: int, sizes: tuple[int, ...], minval: Array, maxval: Array
-) -> Array:
-    size = size_of(sizes)
-    limits = limits_of(minval, maxval, size)
-    if limits is None:
-        return np.zeros(sizes, dtype)
-    return philox.fill(key, start, size, philox.uniform_int(dtype, *limits)).reshape(sizes)
+    return Random(distribution, lambda context: draw)
 
 
 def _gamma(dtype: np.dtype[Any], key: int, start: int, sizes: tuple[int, ...], alpha: Array) -> Array:
@@ -149,32 +141,38 @@ _REAL = "dtype:type{half|bfloat16|float|double}=float"
 _WHOLE = "dtype:type{int32|int64|uint32|uint64}"
 _SHAPE = "type{int32|int64}"
 
-for _name, _distribution, _type, _seeds in (
-    ("StatelessRandomUniform", "Uniform", _REAL, "int32|int64"),
-    ("StatelessRandomNormal", "Normal", _REAL, "int32|int64"),
-    ("StatelessTruncatedNormal", "TruncatedNormal", _REAL, "int32|int64"),
-    ("StatelessRandomUniformFullInt", "FullInt", f"{_WHOLE}=uint64", "int32|int64|uint32|uint64"),
-):
+_distributions: dict[str, tuple[Distribution, str, str]] = {
+    "StatelessRandomUniform": ("Uniform", _REAL, "int32|int64"),
+    "StatelessRandomNormal": ("Normal", _REAL, "int32|int64"),
+    "StatelessTruncatedNormal": ("TruncatedNormal", _REAL, "int32|int64"),
+    "StatelessRandomUniformFullInt": ("FullInt", f"{_WHOLE}=uint64", "int32|int64|uint32|uint64"),
+}
+for _name, (_distribution, _type, _seeds) in _distributions.items():
+    _of_seed, _of_key = _random(_distribution, True), _random(_distribution, False)
     register(
         f"{_name}(shape:T, {_SEED}) -> (output:dtype) [{_type}; T:{_SHAPE}=int32; Tseed:type{{{_seeds}}}=int64]",
         shape=_shape_rule(True),
-        kernel=_kernel(_drawn(_distribution), True),
+        kernel=kernel_of(_of_seed),
+        random=_of_seed,
         gradient=NOT_DIFFERENTIABLE,
         shape_operands=(0,),
     )
     register(
         f"{_name}V2(shape:Tshape, {_KEY}) -> (output:dtype) [{_type}; Tshape:{_SHAPE}=int32]",
         shape=_shape_rule(False),
-        kernel=_kernel(_drawn(_distribution), False),
+        kernel=kernel_of(_of_key),
+        random=_of_key,
         gradient=NOT_DIFFERENTIABLE,
         shape_operands=(0,),
     )
 
+_of_seed, _of_key = _random("UniformInt", True), _random("UniformInt", False)
 register(
     f"StatelessRandomUniformInt(shape:T, {_SEED}, minval:dtype, maxval:dtype) -> (output:dtype)"
     f" [dtype:type{{int32|int64}}; T:{_SHAPE}; Tseed:type{{int32|int64}}=int64]",
     shape=_shape_rule(True, 2),
-    kernel=_kernel(_whole, True),
+    kernel=kernel_of(_of_seed),
+    random=_of_seed,
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(0,),
 )
@@ -182,7 +180,8 @@ register(
     f"StatelessRandomUniformIntV2(shape:Tshape, {_KEY}, minval:dtype, maxval:dtype) -> (output:dtype)"
     f" [{_WHOLE}; Tshape:{_SHAPE}=int32]",
     shape=_shape_rule(False, 2),
-    kernel=_kernel(_whole, False),
+    kernel=kernel_of(_of_key),
+    random=_of_key,
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(0,),
 )
