@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device import Device
+from aioexec.devices.device_program import DeviceProgram, Recording
 from aioexec.errors import UnimplementedError
 from aioexec.resources.buffer import Buffer, Event
 
@@ -22,9 +23,14 @@ class MemoryDevice(Device, abc.ABC):
     """A device with memory of its own; it runs the kernels registered for its type, and no others.
 
     All methods raise UnavailableError once the device is lost.
+
+    Attributes:
+        has_programs: whether `compile` makes programs. Then kernels must do nothing else than to give their launcher work that
+            depends on nothing but the dtypes and shapes of their inputs and the content of those in main memory.
     """
 
     has_own_memory = True
+    has_programs = False
 
     @abc.abstractmethod
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
@@ -69,6 +75,10 @@ class MemoryDevice(Device, abc.ABC):
     def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Buffer:
         """The memory of a buffer as a value of another dtype or shape and the same size; for kernels that ask for views."""
         raise UnimplementedError(f"{self.name} has no views")
+
+    def compile(self, recording: Recording) -> DeviceProgram | None:
+        """A program for recorded work; None: the device has none for this, and is given the work node by node."""
+        return None
 
     @abc.abstractmethod
     async def sync(self) -> None:

@@ -40,7 +40,9 @@ class PartitionExecutor:
             ItemRunner(item, partition, engine) if item.kind is Kind.PROGRAM and self.memory is None else None
             for item in partition.items
         ]
-        self.device_runners = [] if self.memory is None else [DeviceRunner(item) for item in partition.items]
+        self.device_runners = (
+            [] if self.memory is None else [DeviceRunner(item, engine.jit) for item in partition.items]
+        )
         self._uploads = None if self.memory is None else Uploads(self.memory, partition)
         self.keys = {
             item.index: transfer_key(item.node.op.attrs)

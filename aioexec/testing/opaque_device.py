@@ -19,6 +19,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.device_program import Recording
 from aioexec.devices.memory_device import MemoryDevice
 from aioexec.devices.memory_limits import memory_limits
 from aioexec.devices.options import DeviceOptions
@@ -27,6 +28,7 @@ from aioexec.devices.threads.pools import intra_op_pools
 from aioexec.devices.threads.workers import Workers
 from aioexec.errors import InternalError, ResourceExhaustedError, UnavailableError, from_exception
 from aioexec.resources.buffer import Buffer
+from aioexec.testing.opaque_program import OpaqueProgram
 
 DEVICE_TYPE = "OPAQUE"
 Array = np.ndarray[Any, Any]
@@ -105,12 +107,19 @@ class OpaqueDevice(MemoryDevice):
     Args:
         seed: selects the order of the streams' work.
         turn_seconds: the time between two of its turns, in each of which it does at most one task; 0: one turn of the loop.
+        has_programs: whether it makes programs (see `opaque_program`).
     """
 
     def __init__(
-        self, attributes: DeviceAttributes, workers: Workers, seed: int = 0, turn_seconds: float = 0.0
+        self,
+        attributes: DeviceAttributes,
+        workers: Workers,
+        seed: int = 0,
+        turn_seconds: float = 0.0,
+        has_programs: bool = False,
     ) -> None:
         super().__init__(attributes, workers)
+        self.has_programs = has_programs
         self.limit = attributes.memory_limit
         self.used = 0
         self.allocations = 0
@@ -178,6 +187,9 @@ class OpaqueDevice(MemoryDevice):
             "device to device", [taken.ready], lambda: self._write(copy, content_of(taken).copy()), [copy]
         )
         return copy
+
+    def compile(self, recording: Recording) -> OpaqueProgram:
+        return OpaqueProgram(self, recording)
 
     async def sync(self) -> None:
         while last := [stream[-1].ended for stream in self._streams.values() if stream]:
@@ -274,16 +286,22 @@ def content_of(buffer: OpaqueBuffer) -> Array:
 class OpaqueDeviceFactory(DeviceFactory):
     """Makes `device_count["OPAQUE"]` devices, by default `count`, within the limits of memory that GPUOptions set.
 
-    `made` are the devices made last. Args: `memory_limit` is in bytes; for `seed` and `turn_seconds` see `OpaqueDevice`.
+    `made` are the devices made last. Args: `memory_limit` is in bytes; for the others see `OpaqueDevice`.
     """
 
     def __init__(
-        self, count: int = 1, seed: int = 0, memory_limit: int = 1 << 30, turn_seconds: float = 0.0
+        self,
+        count: int = 1,
+        seed: int = 0,
+        memory_limit: int = 1 << 30,
+        turn_seconds: float = 0.0,
+        has_programs: bool = False,
     ) -> None:
         self.count = count
         self.seed = seed
         self.memory_limit = memory_limit
         self.turn_seconds = turn_seconds
+        self.has_programs = has_programs
         self.made: list[OpaqueDevice] = []
 
     def list_physical_devices(self) -> list[str]:
@@ -301,6 +319,7 @@ class OpaqueDeviceFactory(DeviceFactory):
                 workers,
                 self.seed + k,
                 self.turn_seconds,
+                self.has_programs,
             )
             for k, (limit, workers) in enumerate(zip(limits, pools, strict=True))
         ]

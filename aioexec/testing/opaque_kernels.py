@@ -32,7 +32,7 @@ from aioexec.graph.registry import Row
 from aioexec.resources.buffer import Buffer
 from aioexec.resources.device_variable import DeviceVariable
 from aioexec.resources.variable import Variable
-from aioexec.testing.opaque_device import DEVICE_TYPE, Array, OpaqueBuffer
+from aioexec.testing.opaque_device import DEVICE_TYPE, Array
 
 _GUARDS = frozenset({"CountUpTo", "ResourceCountUpTo"})
 """Ops whose error keeps nodes that wait for them from running: on the device it would come too late."""
@@ -156,4 +156,5 @@ class OpaqueKernel:
 
 
 def _is_buffer(value: Any) -> bool:
-    return isinstance(value, OpaqueBuffer)
+    """Whether it is a buffer, or a place that stands for one."""
+    return not isinstance(value, np.ndarray | Variable)

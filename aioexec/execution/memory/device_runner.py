@@ -1,11 +1,16 @@
-"""Runs one item on a device with memory of its own: gives it the work of the nodes, in order, and waits for none of it."""
+"""Runs one item on a device with memory of its own: gives it the work of the nodes, in order, and waits for none of it.
+
+Where the device has programs, one of them does the item's work, once it exists.
+"""
 
 from __future__ import annotations
 
 import traceback
 
 from aioexec.errors import OpError
+from aioexec.execution.engine import JitMode
 from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.memory.item_programs import ItemPrograms
 from aioexec.execution.programs.structures import inputs_of, store
 from aioexec.execution.propagator import Values
 from aioexec.graph.kernels.kernel import Role
@@ -22,9 +27,10 @@ class DeviceRunner:
     Constant: `_dropped`, for each node the values made in the item that no later node needs: their memory serves later nodes.
     """
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, jit: JitMode) -> None:
         self.item = item
         self._dropped = _last_uses(item)
+        self._programs = ItemPrograms(item, jit)
 
     def begin(self, values: Values, work: DeviceWork) -> None:
         """Give the device the work of the item's nodes.
@@ -33,8 +39,13 @@ class DeviceRunner:
             values: those of the step: holds the inputs, and receives the outputs.
 
         Raises:
-            OpError: of the node whose kernel raised.
+            OpError: of the node whose kernel raised, or of the first node of a program.
         """
+        program = self._programs.find(values, work)
+        if program is None or not program.begin(values, work):
+            self._run_nodes(values, work)
+
+    def _run_nodes(self, values: Values, work: DeviceWork) -> None:
         for instruction, dropped in zip(self.item.instructions, self._dropped, strict=True):
             try:
                 self._run(instruction, values, work)
