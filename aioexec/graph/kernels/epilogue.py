@@ -26,6 +26,8 @@ class Epilogue:
         width: elements of a row.
         clips: whether the kernel supports CLIPS.
         others: the first of MOST_OTHERS operands for CALLS; None if the kernel does not support it.
+        adds: the argument that is 1 if the kernel adds to its output instead of replacing it; None if it cannot.
+        pitch: the argument that is the number of elements from one row of the output to the next; None if there is none.
 
     CALLS, after the others, calls an elementwise kernel (`Launch.calls`) whose inputs are the output so far and other operands,
     and whose only output replaces it. Then the word also has from bit 4 on the number of inputs, from bit 8 on the index of the
@@ -38,3 +40,5 @@ class Epilogue:
     width: int
     clips: bool = False
     others: int | None = None
+    adds: int | None = None
+    pitch: int | None = None

@@ -43,15 +43,17 @@ def matmul_real(
     lda: int,
     ldb: int,
     ldc: int,
+    adds: int,
     ends: int,
     kernel: int,
 ) -> int:
     """c = op(a) @ op(b) for outer * count products of floats; a step of 0 repeats one matrix. k >= 1.
 
-    `lda`, `ldb`, `ldc` are the lengths of stored rows, of which a share may use some columns only. `ends` selects the
-    epilogue, `o0` to `o5` are other operands of `kernel`, which it may call: see `epilogue_loops`.
+    With `adds`, which is for products in tiles or by `large_gemm`, c += op(a) @ op(b). `lda`, `ldb`, `ldc` are the lengths of
+    stored rows, of which a share may use some columns only. `ends` selects the epilogue, `o0` to `o5` are other operands of
+    `kernel`, which it may call: see `epilogue_loops`.
     """
-    others = (o0, o1, o2, o3, o4, o5)
+    others, beta = (o0, o1, o2, o3, o4, o5), 1.0 if adds else 0.0
     for o in range(outer):
         for i in range(count):
             left = offset(a, o * outer_a + i * step_a)
@@ -67,11 +69,11 @@ def matmul_real(
                 vector_times_matrix(right, 1, left, transpose_a == 0, lda, result, m, k)
             elif how == LARGE:
                 large_gemm(
-                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
+                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, beta, result, ldc
                 )
             else:
                 gemm(
-                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
+                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, beta, result, ldc
                 )
             finish(result, bias, m, n, ldc, ends)
             call(c, (o * count + i) * m * ldc, others, m, n, ldc, ends, kernel)
@@ -142,10 +144,11 @@ def matmul_whole(
     lda: int,
     ldb: int,
     ldc: int,
+    adds: int,
     ends: int,
     kernel: int,
 ) -> int:
-    """As `matmul_real` for integers, always row by row and without calls."""
+    """As `matmul_real` for integers, always row by row, and without calls and `adds`."""
     for o in range(outer):
         for i in range(count):
             right = offset(b, o * outer_b + i * step_b)

@@ -192,12 +192,26 @@ def bind_product(
         return panel_launches.multiply(y, panels, operands[0], operands[2], m)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
-    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * (4 + MOST_OTHERS), 17, 0)
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * (4 + MOST_OTHERS), 18, 0)
     how = method_of(flip_x, m, n, k)
     cost = cost_of(x.dtype, how, outer[-1] * outer[-2], m, n, k)
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
-    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0, 0)
+    words = (
+        *sizes,
+        outer[-2],
+        step_x[-2],
+        step_y[-2],
+        outer[-1],
+        step_x[-1],
+        step_y[-1],
+        lda,
+        ldb,
+        n,
+        0,
+        0,
+        0,
+    )
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
     epilogue = epilogue_of(x.dtype, how, n)
     handover = handover_of(words, x.dtype) if units is not None and how == product_loops.IN_TILES else None
@@ -238,7 +252,9 @@ def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None
 def epilogue_of(dtype: np.dtype[Any], how: int, n: int) -> Epilogue | None:
     """Return the epilogue of a product of n columns; that of integers calls nothing, since their kernels may fail."""
     has_one = how in (product_loops.IN_TILES, product_loops.LARGE)
-    return Epilogue(15, 2, 3, n, clips=True, others=4 if dtype.kind == "f" else None) if has_one else None
+    if not has_one or dtype.kind != "f":
+        return Epilogue(16, 2, 3, n, clips=True) if has_one else None
+    return Epilogue(16, 2, 3, n, clips=True, others=4, adds=15, pitch=14)
 
 
 def method_of(flip_x: bool, m: int, n: int, k: int) -> int:

@@ -14,6 +14,7 @@ from aioexec.graph.kernels.panels import Storage
 from aioexec.planning.fusion.called_epilogues import call_epilogues
 from aioexec.planning.fusion.elementwise import fuse
 from aioexec.planning.fusion.epilogues import fuse_epilogues
+from aioexec.planning.fusion.product_results import place_results
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.layout.layout import Layout
@@ -97,6 +98,7 @@ def _lay_out(layout: Layout, lanes: int) -> Variant:
         raise UnimplementedError("a program that only reads large variables would copy them")
     fuse_epilogues(layout)
     fuse(layout)
+    place_results(layout)
     call_epilogues(layout)
     return _Freezer(layout, lanes).variant()
 
