@@ -34,7 +34,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.array.arrays import run_time
 from aioexec.ops.common.elementwise import Array, conjugate
-from aioexec.ops.linalg.products import BODIES, bind_product
+from aioexec.ops.linalg.product_launches import BODIES, bind_product
 from aioexec.shapes import Dims
 from aioexec.text_cache import cached_by_text
 

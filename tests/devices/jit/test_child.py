@@ -11,8 +11,8 @@ from aioexec.devices.jit.process import CompilerProcess, child_command
 from aioexec.devices.jit.source import request_for
 from aioexec.graph.kernels.kernel import LoopKernel
 from aioexec.graph.kernels.loop_language import gemm, large_gemm, tiled_product
+from aioexec.ops.linalg.product_launches import MOST_OPERANDS
 from aioexec.ops.linalg.product_loops import product_handed_over
-from aioexec.ops.linalg.products import MOST_OPERANDS
 
 ABSENT = [
     "aioexec", "aiohttp", "attr", "attrs", "crc32c", "google", "grpc", "ml_dtypes", "PIL", "re2", "rich", "scipy", "uvloop",

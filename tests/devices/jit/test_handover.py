@@ -10,8 +10,8 @@ import pytest
 
 from aioexec.devices.jit.library import library
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Kernel, LoopKernel
+from aioexec.ops.linalg.product_launches import MOST_OPERANDS
 from aioexec.ops.linalg.product_loops import product_handed_over
-from aioexec.ops.linalg.products import MOST_OPERANDS
 from tests.devices.jit.test_gemm import matrices
 
 pytestmark = pytest.mark.slow

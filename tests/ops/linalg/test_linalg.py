@@ -15,7 +15,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels import interruption
 from aioexec.graph.kernels.kernel import Spec
-from aioexec.ops.linalg import products
+from aioexec.ops.linalg import product_launches, products
 from aioexec.ops.linalg.tensordot import tensordot
 from aioexec.ops.reduction import norms
 from tests.ops.evaluate import evaluate
@@ -217,7 +217,7 @@ def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_oth
     float32 = np.dtype(np.float32)
     a, b = Spec(float32, (k, m) if transpose_a else (m, k)), Spec(float32, (k, n))
 
-    found = products.bind_product(transpose_a, False, [a, b], [Spec(float32, (m, n))])
+    found = product_launches.bind_product(transpose_a, False, [a, b], [Spec(float32, (m, n))])
 
     assert found is not None
     (row,) = found.rows

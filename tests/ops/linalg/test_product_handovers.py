@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.registry import registered
-from aioexec.ops.linalg.products import MOST_OPERANDS
+from aioexec.ops.linalg.product_launches import MOST_OPERANDS
 from aioexec.planning.layout import variant_builder
 from tests.tiers import graph, op_of_each_row, programs, share_all, with_slow
 
