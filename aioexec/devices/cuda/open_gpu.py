@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from aioexec.devices.cuda.cublaslt import Plan
+from aioexec.devices.cuda.driver import Handle
 from aioexec.devices.cuda.event import CudaBuffer
 from aioexec.devices.cuda.gpu import Gpu
 from aioexec.devices.cuda.pinned import PinnedMemory
@@ -39,10 +40,10 @@ class OpenGpu:
     def streams(self) -> tuple[Stream, Stream, Stream]:
         return self.compute, self.incoming, self.outgoing
 
-    def multiply(self, plan: Plan, operands: tuple[int, int, int]) -> None:
-        """Give the stream that computes a product; operands are pointers, and the workspace is there if it needs one."""
+    def multiply(self, plan: Plan, operands: tuple[int, int, int], stream: Handle) -> None:
+        """Give a stream a product; operands are pointers, and the workspace is there if it needs one."""
         workspace = 0 if self.workspace is None else self.workspace.pointer
-        self.gpu.products.multiply(plan, operands, workspace, int(self.compute.handle))
+        self.gpu.products.multiply(plan, operands, workspace, int(stream))
 
     def close(self, on_end: Callable[[], object]) -> None:
         """Give back the memory; the streams are closed. `on_end` is called when no array has a part of it any more."""
