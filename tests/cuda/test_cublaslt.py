@@ -152,6 +152,30 @@ def test_gradients_of_convolutions_by_one_element_are_products(stub_library: Stu
     assert stub_library.multiplied == 2
 
 
+@pytest.mark.parametrize(
+    ("equation", "x", "y", "products"),
+    [
+        ("ij,jk->ik", (5, 3), (3, 4), 1),
+        ("bhqd,bhkd->bhqk", (2, 3, 5, 4), (2, 3, 6, 4), 1),
+        ("bqhd,bkhd->bhqk", (2, 5, 3, 4), (2, 6, 3, 4), 2),
+        ("...ij,jk->...ik", (2, 3, 5, 4), (4, 6), 1),
+        ("i,j->ij", (5,), (4,), 1),
+        ("ij,kj->", (5, 3), (4, 3), 1),
+    ],
+)
+def test_einsum_is_products(
+    stub_library: StubCublasLt, equation: str, x: tuple[int, ...], y: tuple[int, ...], products: int
+):
+    left, right = integers(*x), integers(*y)
+
+    (actual,), _, _ = run_on_gpu(
+        setting(case("Einsum", [left, right], attrs={"equation": equation}), "float32")
+    )
+
+    np.testing.assert_array_equal(actual, np.einsum(equation, left, right))
+    assert stub_library.multiplied == products
+
+
 def test_tf32_is_used_only_if_it_is_asked_for(stub_library: StubCublasLt, monkeypatch: pytest.MonkeyPatch):
     x, y = integers(2, 3), integers(3, 2)
     run_on_gpu(setting(case("MatMul", x, y), "float32"))

@@ -60,12 +60,17 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         ApplyFtrl ResourceApplyFtrl ApplyFtrlV2 ResourceApplyFtrlV2 ApplyGradientDescent ResourceApplyGradientDescent
         ResourceApplyKerasMomentum ApplyMomentum ResourceApplyMomentum ApplyPowerSign ResourceApplyPowerSign
         ApplyProximalGradientDescent ResourceApplyProximalGradientDescent ApplyRMSProp ResourceApplyRMSProp
+        SparseApplyAdadelta ResourceSparseApplyAdadelta SparseApplyAdagrad ResourceSparseApplyAdagrad SparseApplyAdagradDA
+        ResourceSparseApplyAdagradDA SparseApplyAdagradV2 ResourceSparseApplyAdagradV2 SparseApplyCenteredRMSProp
+        ResourceSparseApplyCenteredRMSProp SparseApplyFtrl ResourceSparseApplyFtrl SparseApplyFtrlV2 ResourceSparseApplyFtrlV2
+        ResourceSparseApplyKerasMomentum SparseApplyMomentum ResourceSparseApplyMomentum SparseApplyProximalGradientDescent
+        ResourceSparseApplyProximalGradientDescent SparseApplyRMSProp ResourceSparseApplyRMSProp
         """
     ),
     "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin Cumsum Cumprod"),
     "products and convolutions": _names(
         """
-        MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Conv2D Conv2DBackpropInput Conv2DBackpropFilter
+        MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv2D Conv2DBackpropInput Conv2DBackpropFilter
         DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter
         """
     ),

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from aioexec.devices.cuda.programs import (
     attention,
     convolving,
+    einsum,
     gathering,
     normalizing,
     pooling,
     products,
     reducing,
+    row_updating,
     scanning,
 )
 from aioexec.devices.cuda.programs.binding import bind, copy_row
@@ -29,6 +31,8 @@ BINDERS: dict[str, Binder] = {
     **pooling.BINDERS,
     **attention.BINDERS,
     **scanning.BINDERS,
+    **einsum.BINDERS,
+    **row_updating.BINDERS,
 }
 """Of the ops whose native form is a loop."""
 
