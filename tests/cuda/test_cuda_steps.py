@@ -169,11 +169,12 @@ async def test_many_steps_at_once_give_each_its_own_values(gpus: Gpus, seed: int
             np.testing.assert_array_equal(found[k], np.full(size, -k))
 
 
-async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus):
+@pytest.mark.parametrize("count", [2, 20_000])
+async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus, count: int):
     with graph() as g:
-        x = feed([2])
+        x = feed([count])
         with g.device("/job:worker/task:1/device:GPU:0"):
-            v = resource([2])
+            v = resource([count])
             init = op("AssignVariableOp", v, op("Neg", x))
             add = op("AssignAddVariableOp", v, x)
             value = read(v)
@@ -181,9 +182,11 @@ async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus):
             y = op("Add", value, x)
 
     async with InMemoryCluster({"worker": 2}) as cluster, cluster.session("worker", 0, graph=g) as session:
-        await session.run(init, {x: [1, 2]})
-        await session.run(add, {x: [5, 5]})
-        np.testing.assert_array_equal(await session.run(y, {x: [10, 10]}), [14, 13])
+        for k in range(3):
+            await session.run(init, {x: np.arange(count)})
+            await session.run(add, {x: np.full(count, k)})
+            found = await session.run(y, {x: np.full(count, 10)})
+            np.testing.assert_array_equal(found, 10 + k - np.arange(count))
         names = [device.name for device in await session.list_devices()]
 
     assert [name for name in names if "GPU" in name] == [

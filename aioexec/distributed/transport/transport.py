@@ -20,8 +20,13 @@ import abc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from aioexec.data_classes import dataclass
 from aioexec.errors import OpError, UnimplementedError
+
+Allocate = Callable[[np.dtype[Any], tuple[int, ...]], "np.ndarray[Any, Any]"]
+"""Makes an array of a dtype and a shape, with any content."""
 
 
 @dataclass(slots=True)  # not frozen: construction would take three times as long
@@ -31,10 +36,12 @@ class Payload:
     Attributes:
         message: of the class given by `methods.METHODS`.
         tensors: arrays; None for a tensor that stays in the message (a resource handle, a variant).
+        allocate: of a request: makes the arrays for large tensors of the reply; a transport may ignore it.
     """
 
     message: Any
     tensors: Sequence[Any] = ()
+    allocate: Allocate | None = None
 
 
 Notify = Callable[[Payload], None]

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.memory_device import MemoryDevice
 from aioexec.distributed.transport.first_step import begin
 from aioexec.distributed.transport.methods import METHODS
-from aioexec.distributed.transport.transport import Payload
+from aioexec.distributed.transport.transport import Allocate, Payload
 from aioexec.distributed.transport.variant_codec import variant_from_proto
 from aioexec.distributed.worker.pushes import Pushes
 from aioexec.distributed.worker.transfer_log import TransferLog
@@ -24,9 +26,15 @@ _Request = METHODS[RECV_TENSOR].request
 
 
 class Transfers:
-    """The calls under way; its creator closes it."""
+    """The calls under way; its creator closes it.
 
-    def __init__(self, log: TransferLog, bits: Callable[[int], int]) -> None:
+    `_memory` are the task's devices with memory of their own, by name: they make the arrays for large values that they receive.
+    """
+
+    def __init__(self, devices: DeviceMgr, log: TransferLog, bits: Callable[[int], int]) -> None:
+        self._memory = {
+            device.name: device for device in devices.list_devices() if isinstance(device, MemoryDevice)
+        }
         self._log = log  # of received values
         self._bits = bits  # the source of request ids
         self._calls: set[asyncio.Task[Received]] = set()
@@ -46,7 +54,7 @@ class Transfers:
         channel = workers.channel(source)
         request = _Request(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
         try:
-            reply = await channel.call(RECV_TENSOR, Payload(request))
+            reply = await channel.call(RECV_TENSOR, Payload(request, allocate=self._allocate_for(key)))
         except UnavailableError:
             if pushes is not None:
                 pushes.doubt(source)
@@ -58,6 +66,11 @@ class Transfers:
         if self._log.is_on:
             self._log.note(step_id, key, began, value)
         return value, is_dead
+
+    def _allocate_for(self, key: str) -> Allocate | None:
+        """What makes the array for the value of a key, if that goes to a device with memory of its own."""
+        device = self._memory.get(key.split(";", 3)[2]) if self._memory else None
+        return None if device is None else device.host_array
 
     async def close(self) -> None:
         """Cancel the calls under way."""

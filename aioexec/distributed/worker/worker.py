@@ -78,7 +78,7 @@ class Worker:
         self._legacy: WorkerSession | None = None
         self._requests = RecentRequestIds()
         self._log = TransferLog()
-        self._transfers = Transfers(self._log, bits)
+        self._transfers = Transfers(devices, self._log, bits)
         self._pushes = Pushes(task, self.steps, self._log, self._check_source)
 
     def handlers(self) -> Handlers:

@@ -106,7 +106,7 @@ class CallingConnection(Connection):
         if not self.is_open:
             raise self._lost_error(self._reason or "it is closed")
         answer: Future[Parts] = self._loop.create_future()
-        self._pending[call] = answer
+        self._expect(call, answer, request)
         if notify is not None:
             self._followed[call] = NOTIFICATIONS.get(method, described.response).FromString, notify
         timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
@@ -130,9 +130,15 @@ class CallingConnection(Connection):
         call = self._last_call = self._last_call + 1
         message = request.message.SerializeToString()
         frame, stream = frames.request(call, math.inf, method, message, [*map(write, request.tensors)])
-        posted = self._pending[call] = _PostedCall(self, call, METHODS[method], answered, self._limits)
+        posted = _PostedCall(self, call, METHODS[method], answered, self._limits)
+        self._expect(call, posted, request)
         self._send(call, frame, stream)
         return posted
+
+    def _expect(self, call: int, receiver: _Pending, request: Payload) -> None:
+        self._pending[call] = receiver
+        if request.allocate is not None:
+            self._reader.allocators[call] = request.allocate
 
     def _expire(self, call: int) -> None:
         answer = self._pending.get(call)
@@ -143,6 +149,7 @@ class CallingConnection(Connection):
     def withdraw(self, call: int) -> None:
         """Cancel a call: its reply is no longer wanted."""
         self._pending.pop(call, None)
+        self._reader.allocators.pop(call, None)
         self._outbox.drop(call)
         self._reader.forget(call)
         if self.is_open:
@@ -180,6 +187,7 @@ class CallingConnection(Connection):
 
     def _finish_call(self, call: int, parts: Parts | None, error: OpError | None) -> None:
         answer = self._pending.pop(call, None)
+        self._reader.allocators.pop(call, None)
         if answer is None or answer.done():
             return
         if error is not None:
@@ -194,6 +202,7 @@ class CallingConnection(Connection):
     def _on_connection_lost(self, reason: str) -> None:
         waiting: list[Future[None] | _Pending] = [self._welcome, *self._pending.values()]
         self._pending.clear()
+        self._reader.allocators.clear()
         for each in waiting:
             if not each.done():
                 each.set_exception(self._lost_error(reason))

@@ -33,6 +33,7 @@ from aioexec.distributed.security.proofs import NONCE_BYTES, PROOF_BYTES
 from aioexec.distributed.transport.fast import events as fast_events
 from aioexec.distributed.transport.fast.events import Cancel, Closing, Event, Failure, Parts
 from aioexec.distributed.transport.fast.tensors import Tensor, Written, memory_of, read_small
+from aioexec.distributed.transport.transport import Allocate
 from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
 VERSION: Final = 2
@@ -75,7 +76,6 @@ _PAYLOAD: Final = Struct("<HI")
 
 Stream = list[Any]
 """Large parts that follow a frame: buffers of bytes."""
-
 Bytes = bytes | memoryview
 
 
@@ -215,9 +215,9 @@ class Reader:
     """Parses frames: the connection fills `buffer()`, passes the number of bytes to `parse`, and gets events.
 
     State: either the rest of a chunk is expected, which goes to its part (`_chunk`) or is discarded (`_skip` bytes), or frames
-    are collected in `_scratch`, of which `_start` to `_end` is not parsed yet. `incoming` are the calls with missing parts.
-    `_layouts` caches the layouts of short frames, by the position of their parts and by length, since steps repeat them; it is
-    unused if a limit is so low that short frames could exceed it (`_is_narrow`).
+    are collected in `_scratch`, of which `_start` to `_end` is not parsed yet. `incoming` are the calls with missing parts,
+    `allocators` make arrays for the replies of calls. `_layouts` caches the layouts of short frames, by the position of their
+    parts and by length, since steps repeat them; it is unused if short frames could exceed a low limit (`_is_narrow`).
 
     Args:
         most_message_bytes, most_tensor_bytes: the limits of a message and of a tensor.
@@ -244,6 +244,7 @@ class Reader:
         self._chunk_of: Parts | None = None  # the call of `_chunk`
         self._skip = 0
         self.incoming: dict[int, Parts] = {}
+        self.allocators: dict[int, Allocate] = {}
         self._layouts: dict[tuple[int, int], _Layout] = {}
         self._is_narrow = min(most_message_bytes, most_tensor_bytes, *most_of.values()) < _SHORT
 
@@ -402,9 +403,8 @@ class Reader:
                 room -= tensor.length
             else:
                 _check_may_follow(parts)
-                tensor.allocate()
-                if parts.missing is None:
-                    parts.missing = deque()
+                tensor.allocate(self.allocators.get(parts.call))
+                parts.missing = parts.missing or deque()
                 parts.missing.append(tensor.memory)
         return at
 

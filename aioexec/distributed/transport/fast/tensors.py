@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aioexec.data_classes import dataclass
+from aioexec.distributed.transport.transport import Allocate
 from aioexec.dtypes import DType, as_dtype, bool_, resource, string, to_array, variant
 from aioexec.errors import DataLossError, GraphTypeError, ResourceExhaustedError
 
@@ -174,8 +175,8 @@ class Tensor:
                 f"a tensor of {self.dtype.name}{list(self.shape)}: expected at most {most_bytes} bytes in memory, got {needed}"
             )
 
-    def allocate(self) -> None:
-        """Allocate memory for the bytes.
+    def allocate(self, make: Allocate | None) -> None:
+        """Allocate memory for the bytes; `make` makes the array of numbers.
 
         Raises:
             ResourceExhaustedError: not enough memory.
@@ -184,7 +185,7 @@ class Tensor:
             self.memory = memory_of(self.length)
             return
         try:
-            self.array = np.empty(self.shape, self.dtype.numpy)
+            self.array = (make or _make)(self.dtype.numpy, self.shape)
         except MemoryError as error:
             raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
         self.memory = self.array.reshape(-1).view(np.uint8).data
@@ -229,6 +230,10 @@ def read_small(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Arr
     if known is None or length > most_bytes or begin + length > len(frame):
         return None
     return np.ndarray(*known, frame, begin).copy(), begin + length
+
+
+def _make(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    return np.empty(shape, dtype)
 
 
 def memory_of(length: int) -> memoryview:

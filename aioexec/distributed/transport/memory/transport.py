@@ -94,14 +94,14 @@ class Connection:
         if notify is not None:
             self._followed[number] = notify, set()
         try:
-            return await reply
+            return _placed(await reply, request)
         finally:
             self._followed.pop(number, None)
             self.withdraw(method, number)
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted:
         """Send a request whose reply goes to a callback."""
-        posted = _PostedCall(self, method, answered)
+        posted = _PostedCall(self, method, request, answered)
         posted.number = self._send_request(method, request, None, posted)
         return posted
 
@@ -283,11 +283,24 @@ class Connection:
             self._handled.pop(call, None)
 
 
+def _placed(reply: Payload, request: Payload) -> Payload:
+    """A reply whose large tensors are in the arrays that the request makes for them."""
+    if request.allocate is None:
+        return reply
+    tensors = list(reply.tensors)
+    for k, each in enumerate(tensors):
+        if each is not None and each.nbytes > NOTIFICATION_BYTES and not each.dtype.hasobject:
+            tensors[k] = request.allocate(each.dtype, each.shape)
+            tensors[k][...] = each
+    return Payload(reply.message, tensors)
+
+
 class _PostedCall(PostedCall):
     """A call over a `_connection` whose result goes to a callback; `number` is 0 until it was sent."""
 
-    def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
+    def __init__(self, connection: Connection, method: str, request: Payload, answered: Answered) -> None:
         super().__init__(answered)
+        self._request = request
         self.number = 0
         self._connection = connection
         self._method = method  # of the call
@@ -297,7 +310,7 @@ class _PostedCall(PostedCall):
         self._connection.withdraw(self._method, self.number)
 
     def set_result(self, payload: Payload) -> None:
-        self.deliver(payload)
+        self.deliver(_placed(payload, self._request))
 
     def set_exception(self, error: OpError) -> None:
         if self.number:
