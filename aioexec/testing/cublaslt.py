@@ -20,8 +20,6 @@ _TYPES: dict[int, Any] = {
     0: np.float32,
     1: np.float64,
     2: np.float16,
-    4: np.complex64,
-    5: np.complex128,
     14: ml_dtypes.bfloat16,
 }
 _SUMS: dict[int, Any] = {68: np.float32, 70: np.float64, 77: np.float32}
@@ -239,10 +237,10 @@ class StubCublasLt:
         a, b, result = (
             self._matrices(layout, pointer) for layout, pointer in zip(layouts, pointers, strict=True)
         )
-        left, right = (flipped(each, fields[name]) for each, name in ((a, "TRANSA"), (b, "TRANSB")))
-        total = np.result_type(
-            _SUMS[fields["compute"]], np.complex64 if left.dtype.kind == "c" else np.float32
+        left, right = (
+            each.swapaxes(1, 2) if fields[name] else each for each, name in ((a, "TRANSA"), (b, "TRANSB"))
         )
+        total = _SUMS[fields["compute"]]
         result[...] = (left.astype(total) @ right.astype(total)).astype(result.dtype)
 
     def _matrices(self, layout: dict[str, Any], pointer: int) -> Array:
@@ -255,11 +253,3 @@ class StubCublasLt:
         assert len(elements) == last + 1, "a matrix goes beyond the memory"
         strides = [step * dtype.itemsize for step in steps]
         return np.lib.stride_tricks.as_strided(elements, (batches, rows, columns), strides)
-
-
-def flipped(matrices: Array, flip: int) -> Array:
-    """Matrices [batch, rows, columns] as they are (0), transposed (1), or transposed and conjugated (2)."""
-    if flip == 0:
-        return matrices
-    turned = matrices.swapaxes(1, 2)
-    return turned.conj() if flip == 2 else turned

@@ -103,6 +103,33 @@ def test_batches(
     assert stub_library.multiplied == calls
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("adj_x", [False, True])
+@pytest.mark.parametrize("adj_y", [False, True])
+def test_complex_products_are_real_ones(stub_library: StubCublasLt, dtype: str, adj_x: bool, adj_y: bool):
+    left, right = integers(3, 2, 5) + 1j * integers(3, 2, 5), integers(1, 5, 4) - 2j * integers(1, 5, 4)
+    found = case(
+        "BatchMatMulV2",
+        left.swapaxes(-1, -2).conj() if adj_x else left,
+        right.swapaxes(-1, -2).conj() if adj_y else right,
+        attrs={"adj_x": adj_x, "adj_y": adj_y},
+    )
+
+    (product,), _, _ = run_on_gpu(setting(found, dtype))
+
+    np.testing.assert_array_equal(product, left @ right)
+    assert stub_library.multiplied == 1
+
+
+def test_transposed_complex_matrices_are_not_conjugated(stub_library: StubCublasLt):
+    left, right = integers(5, 2) + 1j * integers(5, 2), integers(4, 5) - 2j * integers(4, 5)
+    found = case("MatMul", left, right, attrs={"transpose_a": True, "transpose_b": True})
+
+    (product,), _, _ = run_on_gpu(setting(found, "complex64"))
+
+    np.testing.assert_array_equal(product, left.T @ right.T)
+
+
 def test_many_batches_that_are_no_one_dimension_use_the_kernel(stub_library: StubCublasLt):
     left, right = integers(17, 1, 2, 3), integers(18, 3, 2)
 
@@ -309,5 +336,5 @@ def test_the_bindings_have_what_is_used():
             assert getattr(api, kind.__name__)[attribute.name] == attribute
     compute, flips = cublas.ComputeType, cublas.Operation
     assert [compute.COMPUTE_32F, compute.COMPUTE_64F, compute.COMPUTE_32F_FAST_TF32] == [SINGLE, DOUBLE, TF32]
-    assert [flips.N, flips.T, flips.C] == [0, 1, 2]
+    assert [flips.N, flips.T] == [0, 1]
     assert api.matmul_heuristic_result_dtype.itemsize == 96

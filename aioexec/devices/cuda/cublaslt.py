@@ -29,9 +29,9 @@ WORKSPACE: Final = 32 << 20
 
 # Values of the library's C interface
 
-_DATA_TYPES = {"float32": 0, "float64": 1, "float16": 2, "complex64": 4, "complex128": 5, "bfloat16": 14}
+_DATA_TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
 _IN_32, _IN_64, _IN_TF32 = 68, 70, 77
-_FLIPS = {"N": 0, "T": 1, "C": 2}
+_FLIPS = {"N": 0, "T": 1}
 _HEURISTIC_RESULT = np.dtype(
     [("algorithm", "u8", 8), ("workspace", "u8"), ("state", "i4"), ("waves", "f4"), ("reserved", "i4", 4)]
 )
@@ -92,12 +92,8 @@ class CublasLt:
             is_found = False
         finally:
             api.matmul_preference_destroy(preference)
-        kind = (
-            product.result.dtype
-            if product.result.dtype in ("float64", "complex64", "complex128")
-            else "float32"
-        )
-        plan = Plan(operation, (a, b, result), found, np.array([1, 0], kind), int(found["workspace"][0]))
+        factors = np.array([1, 0], _scale_of(product))
+        plan = Plan(operation, (a, b, result), found, factors, int(found["workspace"][0]))
         if is_found:
             return plan
         self.drop(plan)
@@ -146,12 +142,9 @@ class CublasLt:
 
     def _operation(self, product: MatrixProduct) -> int:
         api, dtype = self._api, product.a.dtype
-        double = dtype in ("float64", "complex128")
-        compute = (
-            _IN_64 if double else _IN_TF32 if dtype in ("float32", "complex64") and _wants_tf32() else _IN_32
-        )
-        scale = dtype if dtype in ("float64", "complex64", "complex128") else "float32"
-        operation = int(api.matmul_desc_create(compute, _DATA_TYPES[scale]))
+        is_fast = dtype == "float32" and _wants_tf32()
+        compute = _IN_64 if dtype == "float64" else _IN_TF32 if is_fast else _IN_32
+        operation = int(api.matmul_desc_create(compute, _DATA_TYPES[_scale_of(product)]))
         for name, flip in (("TRANSA", product.flip_a), ("TRANSB", product.flip_b)):
             value = np.array(_FLIPS[flip], np.int32)
             attribute = api.MatmulDescAttribute[name]
@@ -187,6 +180,11 @@ class CublasLt:
             attribute = api.MatmulPreferenceAttribute[name]
             api.matmul_preference_set_attribute(preference, attribute, value.ctypes.data, value.nbytes)
         return preference
+
+
+def _scale_of(product: MatrixProduct) -> str:
+    """The dtype of the factors."""
+    return "float64" if product.result.dtype == "float64" else "float32"
 
 
 def _wants_tf32() -> bool:

@@ -14,8 +14,8 @@ from aioexec.devices.cuda.rows import DeviceRow
 from aioexec.graph.kernels.kernel import Operand
 from aioexec.resources.buffer import Buffer
 
-Flip: TypeAlias = Literal["N", "T", "C"]
-"""As it is, transposed, or transposed and conjugated."""
+Flip: TypeAlias = Literal["N", "T"]
+"""As it is, or transposed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,9 @@ EXCEPTIONS: Mapping[str, frozenset[str]] = {
 }
 """Dtypes that an op takes as T or dtype, and its GPU kernel does not."""
 
+COMPLEX = _names("MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3")
+"""Ops with a kernel for complex numbers."""
+
 ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
     "Equal": {"incompatible_shape_error": [True]},
     "NotEqual": {"incompatible_shape_error": [True]},
@@ -131,4 +134,5 @@ ATTRIBUTES: Mapping[str, Mapping[str, Sequence[object]]] = {
 def takes(row: Row, attribute: str, dtype: DType) -> bool:
     """Whether the GPU kernel of an op takes a value of an attribute that is a dtype."""
     is_excluded = attribute in ("T", "dtype") and dtype.name in EXCEPTIONS.get(row.name, ())
-    return dtype.name in LLVM_TYPES and not is_excluded
+    is_known = dtype.name in LLVM_TYPES or (dtype.is_complex and row.name in COMPLEX)
+    return is_known and not is_excluded

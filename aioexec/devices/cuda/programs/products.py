@@ -273,6 +273,8 @@ def matmul(flip_x: str, flip_y: str) -> Binder:
 
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program:
         x, y, out = inputs[0], inputs[1], outputs[0]
+        if out.dtype.kind == "c":
+            return complex_matmul((attrs[flip_x], attrs[flip_y]), flip_x.startswith("adj"), (x, y, out))
         lead = out.shape[:-2]
         a, b = (strides_of(spec, lead, attrs[name]) for spec, name in ((x, flip_x), (y, flip_y)))
         c = c_strides(out.shape, out.dtype.itemsize)
@@ -301,6 +303,66 @@ def strides_of(spec: Spec, lead: tuple[int, ...], is_flipped: bool) -> tuple[int
     strides = broadcast_strides(spec.shape, spec.dtype.itemsize, shape)
     strides = (*strides[:-2], *c_strides(spec.shape, spec.dtype.itemsize)[-2:])
     return (*strides[:-2], strides[-1], strides[-2]) if is_flipped else strides
+
+
+def complex_matmul(flips: tuple[bool, bool], are_adjoint: bool, specs: tuple[Spec, Spec, Spec]) -> Program:
+    """A product of complex matrices as one of real matrices with twice the terms and columns.
+
+    A complex number is two real ones in memory, so [m, k] complex elements are [m, 2 k] real ones, and those of the product are
+    [m, 2 n]. Of the second factor each element becomes a matrix of 2 x 2: [re, im], [-im, re].
+    """
+    x, y, out = specs
+    program, size = Program(), out.dtype.itemsize // 2
+    dtype = f"float{8 * size}"
+    lead, terms = out.shape[:-2], x.shape[-2 if flips[0] else -1]
+    (m, n), batches = out.shape[-2:], [spec.shape[:-2] for spec in (x, y)]
+    conjugated = [flip and are_adjoint for flip in flips]
+    left = Operand("input", 0)
+    if flips[0]:
+        shape = (*batches[0], m, terms, 2)
+        strides = (*strides_of(x, batches[0], is_flipped=True), size)
+        target = program.space(dtype, shape)
+        program.elementwise("y = x", [("x", View(left, dtype, strides))], [("y", target)], shape)
+        left = target.operand
+    steps = strides_of(y, batches[1], flips[1])
+    table = program.space(dtype, (*batches[1], terms, 2, n, 2))
+    shape = (*batches[1], terms, n)
+    kept = (*table.strides[:-3], table.strides[-2])
+    parts = [View(Operand("input", 1, at * size), dtype, steps) for at in range(2)]
+    places = [
+        View(Operand(table.operand.kind, table.operand.index, at), dtype, kept)
+        for at in (0, size, table.strides[-3], table.strides[-3] + size)
+    ]
+    imaginary = "-im" if conjugated[1] else "im"
+    second = "r = i; s = -re" if conjugated[0] else "r = -i; s = re"
+    program.elementwise(
+        f"i = {imaginary}; p = re; q = i; {second}",
+        [("re", parts[0]), ("im", parts[1])],
+        list(zip("pqrs", places, strict=True)),
+        shape,
+    )
+    a = broadcast_steps(c_strides((*batches[0], m, terms, 2), size), batches[0], lead)
+    b = broadcast_steps(table.strides, batches[1], lead)
+    c = c_strides((*lead, m, n, 2), size)
+    contract(
+        program,
+        Contraction(
+            (left, dtype),
+            (table.operand, dtype),
+            (Operand("output", 0), dtype),
+            tuple(zip(lead, a, b, c, strict=False)),
+            ((m, a[-3], c[-3]),),
+            ((n, b[-2], c[-2]), (2, size, size)),
+            ((terms, a[-2], b[-4]), (2, size, b[-3])),
+        ),
+    )
+    return program
+
+
+def broadcast_steps(strides: tuple[int, ...], own: tuple[int, ...], lead: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of an operand whose dimensions `own` come first and are broadcast to `lead`."""
+    kept = tuple(0 if dim == 1 else step for dim, step in zip(own, strides, strict=False))
+    return ((0,) * (len(lead) - len(own)) + kept) + strides[len(own) :]
 
 
 BINDERS: dict[str, Binder] = {
