@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -122,6 +123,17 @@ async def test_every_order_gives_the_same_values(opaque: OpaqueDeviceFactory, fi
     await check_orders(opaque, range(first, first + 20))
 
 
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(k, marks=pytest.mark.sweep) for k in range(25, 500, 25))]
+)
+async def test_every_order_of_copies_between_two_devices_gives_the_same_values(
+    opaque: OpaqueDeviceFactory, first: int
+):
+    opaque.count = 2
+    devices = ["/device:OPAQUE:0", "/device:OPAQUE:1", "/cpu:0"]
+    await check_orders(opaque, range(first, first + 25), devices)
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("first", range(0, 2000, 100))
@@ -129,13 +141,15 @@ async def test_two_thousand_orders(opaque: OpaqueDeviceFactory, first: int):
     await check_orders(opaque, range(first, first + 100))
 
 
-async def check_orders(opaque: OpaqueDeviceFactory, seeds: range) -> None:
+async def check_orders(
+    opaque: OpaqueDeviceFactory, seeds: range, devices: Sequence[str] = ("/cpu:0", "/cpu:1")
+) -> None:
     launches = 0
     for seed in seeds:
         random = Random(seed)
         opaque.seed = seed
         with ax.Graph().as_default() as graph:
-            program = Program(random)
+            program = Program(random, devices)
         config = ax.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=True)
         async with ax.Session(graph=graph, config=config) as session:
             for _ in range(2):
@@ -144,5 +158,5 @@ async def check_orders(opaque: OpaqueDeviceFactory, seeds: range) -> None:
                 found = await session.run(tensors, dict(zip(program.feeds, given, strict=True)))
                 wanted = [meaning(dict(enumerate(given))) for _, meaning in program.outputs]
                 assert [int(each) for each in found] == wanted, seed
-            launches += opaque.made[0].launches
+            launches += sum(device.launches for device in opaque.made)
     assert launches > len(seeds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -18,7 +18,7 @@ Meaning = Callable[[Environment], int]
 Term = tuple[Any, Meaning]
 """A tensor, and its value."""
 
-_DEVICES = 2
+_CPUS = ("/cpu:0", "/cpu:1")
 _DEEPEST = 2  # conditionals and loops inside each other
 
 
@@ -37,15 +37,19 @@ def _halved(value: Any) -> Any:
 
 
 class Program:
-    """A program of one seed: arithmetic, Python nodes, conditionals and loops inside each other, here and there on two devices.
+    """A program of one seed: arithmetic, Python nodes, conditionals and loops inside each other, here and there on a device.
+
+    Args:
+        devices: those on which some of the nodes are placed.
 
     Attributes:
         feeds: its placeholders.
         outputs: what is fetched, with its meaning.
     """
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, devices: Sequence[str] = _CPUS) -> None:
         self._random = random
+        self._devices = devices
         self._depth = 0
         self.feeds = [ax.placeholder(ax.int32, []) for _ in range(3)]
         self._inputs: list[Term] = [(tensor, self._fed(k)) for k, tensor in enumerate(self.feeds)]
@@ -67,7 +71,7 @@ class Program:
     def _somewhere(self) -> contextlib.AbstractContextManager[Any]:
         if self._random.random() < 0.6:
             return contextlib.nullcontext()
-        return ax.device(f"/cpu:{self._random.randrange(_DEVICES)}")
+        return ax.device(self._devices[self._random.randrange(len(self._devices))])
 
     def _sum(self, known: list[Term], size: int) -> Term:
         (a, a_means), (b, b_means) = self._term(known, size), self._term(known, size)
