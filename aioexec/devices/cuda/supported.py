@@ -46,9 +46,9 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     ),
     "layout": _names(
         """
-        Fill ZerosLike OnesLike Reshape ExpandDims Squeeze Transpose ConjugateTranspose Tile BroadcastTo ReverseV2
-        Concat ConcatV2 Split SplitV Pack Unpack Slice StridedSlice StridedSliceGrad Pad PadV2 MirrorPad BatchToSpace
-        BatchToSpaceND SpaceToBatch SpaceToDepth DepthToSpace Roll Bitcast
+        Fill ZerosLike OnesLike Reshape ExpandDims Squeeze Transpose ConjugateTranspose Tile BroadcastTo ReverseV2 Concat
+        ConcatV2 Split SplitV Pack Unpack Slice StridedSlice StridedSliceGrad Pad PadV2 MirrorPad MatrixBandPart
+        BatchToSpace BatchToSpaceND SpaceToBatch SpaceToDepth DepthToSpace Roll Bitcast
         """
     ),
     "variables and optimizers": _names(
@@ -67,7 +67,9 @@ FAMILIES: Mapping[str, frozenset[str]] = {
         ResourceSparseApplyProximalGradientDescent SparseApplyRMSProp ResourceSparseApplyRMSProp
         """
     ),
-    "reductions": _names("Sum Mean Prod Max Min All Any L2Loss BiasAddGrad ArgMax ArgMin Cumsum Cumprod"),
+    "reductions": _names(
+        "Sum Mean Prod Max Min All Any EuclideanNorm L2Loss BiasAddGrad ArgMax ArgMin Cumsum Cumprod"
+    ),
     "products and convolutions": _names(
         """
         MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv2D Conv2DBackpropInput Conv2DBackpropFilter
@@ -77,12 +79,13 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     "pooling": _names("MaxPool MaxPoolGrad AvgPool AvgPoolGrad"),
     "gather and scatter": _names(
         """
-        Gather GatherV2 GatherNd ResourceGather OneHot UnsortedSegmentSum ScatterNd ScatterNdNonAliasingAdd ScatterUpdate
-        ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMin ScatterMax ResourceScatterUpdate ResourceScatterAdd
-        ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin ResourceScatterMax ScatterNdUpdate
-        ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax ResourceScatterNdUpdate ResourceScatterNdAdd
-        ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax TensorScatterUpdate TensorScatterAdd
-        TensorScatterSub TensorScatterMin TensorScatterMax
+        Gather GatherV2 GatherNd ResourceGather ResourceGatherNd OneHot UnsortedSegmentSum UnsortedSegmentProd
+        UnsortedSegmentMin UnsortedSegmentMax SegmentSumV2 SegmentProdV2 SegmentMinV2 SegmentMaxV2 ReverseSequence ScatterNd
+        ScatterNdNonAliasingAdd ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMin ScatterMax
+        ResourceScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv ResourceScatterMin
+        ResourceScatterMax ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax ResourceScatterNdUpdate
+        ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdMin ResourceScatterNdMax TensorScatterUpdate
+        TensorScatterAdd TensorScatterSub TensorScatterMin TensorScatterMax
         """
     ),
     "random numbers": _names(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.cuda.generated import GeneratedModule
 from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full
+from aioexec.devices.cuda.programs.reducing import highest_finite, lowest_finite
 from aioexec.devices.cuda.ptx import indexed
 from aioexec.devices.cuda.ptx.indexed import GATHER, STORE, Indexed
 from aioexec.devices.cuda.ptx.threads import THREADS, blocks_for
@@ -253,19 +255,22 @@ def on_zeros(program: Program, inputs: Sequence[Spec], table: Spec) -> tuple[Ope
     return OUTPUT, 0, 1
 
 
-def bind_segment_sum(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
-    """The sums of the rows with the same segment; those with a negative one are left out."""
-    data, segments = inputs[:2]
-    out, program = outputs[0], Program()
-    on_zeros(program, inputs, out)
-    rows, inner = segments.size, prod(out.shape[1:])
-    flat = Spec(data.dtype, (rows, inner))
-    indices = Spec(segments.dtype, (rows,))
-    shape = (out.shape[0], inner)
-    scatter_rows(
-        program, VERBS["Add"], OUTPUT, shape, (Operand("input", 1), indices), (Operand("input", 0), flat)
-    )
-    return program
+def segments(verb: str, empty: Callable[[np.dtype[Any]], float | int]) -> Binder:
+    """The rows with the same segment combined; those with a negative one are left out. `empty` is what no rows give."""
+
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+        data, ids = inputs[:2]
+        out, program = outputs[0], Program()
+        program.elementwise(
+            f"y = {empty(out.dtype)}", [], [("y", full(OUTPUT, out.dtype.name, out.shape))], out.shape
+        )
+        rows, inner = ids.size, prod(out.shape[1:])
+        flat, indices = Spec(data.dtype, (rows, inner)), Spec(ids.dtype, (rows,))
+        places = (Operand("input", 1), indices), (Operand("input", 0), flat)
+        scatter_rows(program, VERBS[verb], OUTPUT, (out.shape[0], inner), *places)
+        return program
+
+    return bind
 
 
 def bind_one_hot(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program:
@@ -289,13 +294,25 @@ def bind_one_hot(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     return program
 
 
+SEGMENTS: tuple[tuple[str, str, Callable[[np.dtype[Any]], float | int]], ...] = (
+    ("Sum", "Add", lambda dtype: 0),
+    ("Prod", "Mul", lambda dtype: 1),
+    ("Min", "Min", highest_finite),
+    ("Max", "Max", lowest_finite),
+)
+
 BINDERS: dict[str, Binder] = {
     "Gather": bind_gather,
     "GatherV2": bind_gather,
     "ResourceGather": bind_gather,
     "GatherNd": bind_gather_nd,
+    "ResourceGatherNd": bind_gather_nd,
     "OneHot": bind_one_hot,
-    "UnsortedSegmentSum": bind_segment_sum,
+    **{
+        name: segments(verb, empty)
+        for kind, verb, empty in SEGMENTS
+        for name in (f"UnsortedSegment{kind}", f"Segment{kind}V2")
+    },
     "ScatterNd": scatter_nd(VERBS["Add"], on_zeros),
     "ScatterNdNonAliasingAdd": scatter_nd(VERBS["Add"], on_copy),
     **{f"{kind}Scatter{name}": scatter(verb) for name, verb in VERBS.items() for kind in ("", "Resource")},

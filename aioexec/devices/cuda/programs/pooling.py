@@ -7,12 +7,11 @@ what the windows it is in have for it. NaN is skipped, unless it is the first el
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from aioexec.devices.cuda.programs.program import OUTPUT, Binder, Program, full, wide
-from aioexec.devices.cuda.programs.reducing import LARGEST, LEAST, SUM, lowest, zero
+from aioexec.devices.cuda.programs.reducing import LARGEST, LEAST, SUM, lowest, lowest_finite, zero
 from aioexec.devices.cuda.programs.windows import Windows, padded, spread_out, step_strides, windows
 from aioexec.devices.cuda.ptx.reductions import Reduction
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
@@ -70,13 +69,6 @@ def bind_largest(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     )
     combine(program, find, [over_windows(at, image)], full(OUTPUT, dtype, out.shape), at, out.shape)
     return program
-
-
-def lowest_finite(dtype: np.dtype[Any]) -> float | int:
-    """The lowest finite number of a dtype."""
-    if dtype.name == "bfloat16":
-        return -float(np.uint32(0x7F7F0000).view(np.float32))
-    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
 def elements(program: Program, at: Windows, image: Shape, outputs: Shape) -> View:

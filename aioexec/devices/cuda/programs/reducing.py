@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,18 @@ def lowest(dtype: str) -> float | int:
 def highest(dtype: str) -> float | int:
     """The largest value of a dtype."""
     return float("inf") if np.dtype(dtype).kind == "f" else int(np.iinfo(dtype).max)
+
+
+def lowest_finite(dtype: np.dtype[Any]) -> float | int:
+    """The lowest finite number of a dtype."""
+    if dtype.name == "bfloat16":
+        return -float(np.uint32(0x7F7F0000).view(np.float32))
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def highest_finite(dtype: np.dtype[Any]) -> float | int:
+    """The highest finite number of a dtype."""
+    return int(np.iinfo(dtype).max) if dtype.kind in "iu" else -lowest_finite(dtype)
 
 
 def zero(dtype: str) -> float | int:
@@ -103,6 +116,25 @@ def bind_l2_loss(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     return reduced(reduction, x, frozenset(range(len(x.shape))), outputs[0])
 
 
+def bind_euclidean_norm(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program | None:
+    """The square root of the sum of squares; of integers truncated, after squares and sums in their dtype."""
+    x, axes = inputs[0], axes_of(inputs[1], len(inputs[0].shape))
+    if axes is None:
+        return None
+    dtype, kind = x.dtype.name, wide(x.dtype.name)
+    root = "sqrt(c)" if np.dtype(kind).kind == "f" else "sqrt(cast(c, 'float64'))"
+    reduction = Reduction(
+        f"w = cast(x, {kind!r}); z = w * w",
+        SUM,
+        f"h = {root}; y = cast(h, {dtype!r})",
+        (("x", dtype),),
+        kind,
+        dtype,
+        zero(kind),
+    )
+    return reduced(reduction, x, axes, outputs[0])
+
+
 def bind_bias_gradient(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Program:
     """The sum over all axes but that of the channels."""
     x = inputs[0]
@@ -175,6 +207,7 @@ BINDERS: dict[str, Binder] = {
     "All": over_axes(LEAST, one),
     "Any": over_axes(LARGEST, zero),
     "L2Loss": bind_l2_loss,
+    "EuclideanNorm": bind_euclidean_norm,
     "BiasAddGrad": bind_bias_gradient,
     "ArgMax": extreme_position(largest=True),
     "ArgMin": extreme_position(largest=False),
