@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.testing.cuda_graphs import StubGraphs
 
 Array = np.ndarray[Any, Any]
 POINTER = "pointer"
@@ -75,14 +76,15 @@ class Refusal(Exception):
         self.result = result
 
 
-class StubDriver:
+class StubDriver(StubGraphs):
     """See the module.
 
     Attributes:
         version, capability: what the driver says of itself and its GPUs; CUDA_VERSION: what the bindings say of themselves.
         kernels: by name; every module has all of them.
         calls: the names of the functions called, in order.
-        counts: how many of each kind exist: "stream", "event", "pool", "module", "context", "pinned", "memory".
+        counts: how many of each kind exist: "stream", "event", "pool", "module", "context", "pinned", "memory", "graph",
+            "executable".
         used: bytes of memory allocated, by GPU.
         faults: what a GPU would not forgive.
         is_held: work is performed by `perform` alone.
@@ -96,6 +98,7 @@ class StubDriver:
     """
 
     def __init__(self, gpus: int = 1, memory: int = 8 << 30, seed: int = 0) -> None:
+        super().__init__()
         self.gpus = gpus
         self.memory = memory
         self.version = 13_000
@@ -378,7 +381,10 @@ class StubDriver:
         gpu, work = self._streams[stream]
         if gpu != self._gpu():
             raise Refusal(_Result.CUDA_ERROR_INVALID_CONTEXT)
-        work.append(Work(run, is_ready))
+        if stream in self.captures:
+            self.captures[stream].append(run)
+        else:
+            work.append(Work(run, is_ready))
 
     def _perform(self) -> bool:
         ready = [

@@ -11,6 +11,7 @@ thread.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -24,7 +25,9 @@ from aioexec.devices.cuda.launch import Launch
 from aioexec.devices.cuda.matrix_product import ProductCall
 from aioexec.devices.cuda.open_gpu import OpenGpu
 from aioexec.devices.cuda.pinned import SMALL, Block, is_page_locked
+from aioexec.devices.cuda.program import CudaProgram
 from aioexec.devices.cuda.work import WorkingDevice
+from aioexec.devices.device_program import Recording
 from aioexec.devices.memory_device import MemoryDevice
 from aioexec.resources.buffer import Buffer, Event
 
@@ -33,6 +36,8 @@ Array = np.ndarray[Any, Any]
 
 class CudaDevice(WorkingDevice):
     """See the module."""
+
+    has_programs = True
 
     def allocate(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
         opened = self.usable()
@@ -106,6 +111,12 @@ class CudaDevice(WorkingDevice):
 
         self.when_released([needed], enqueue, partial(self.end_work, event))
         return event
+
+    def compile(self, recording: Recording) -> CudaProgram | None:
+        """A program, unless it is one launch, or errors are to name the very kernel."""
+        if len(recording.calls) < 2 or os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+            return None
+        return CudaProgram(self, recording)
 
     def view(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> CudaBuffer:
         return view_of(self.own(buffer), dtype, shape)

@@ -284,6 +284,31 @@ class Driver:
         """Block until an event has occurred; raises the error of work before it."""
         self._call("cuEventSynchronize", event)
 
+    # Graphs
+
+    def begin_capture(self, stream: Handle) -> None:
+        """From now on keep what this thread gives a stream, which does none of it."""
+        mode = self._api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._call("cuStreamBeginCapture", stream, mode)
+
+    def end_capture(self, stream: Handle) -> Handle:
+        """The graph of what was kept."""
+        return self._call("cuStreamEndCapture", stream)
+
+    def instantiate(self, graph: Handle) -> Handle:
+        """What can be launched; it has no part in the graph any more."""
+        return self._call("cuGraphInstantiate", graph, 0)
+
+    def destroy_graph(self, graph: Handle) -> None:
+        self._call("cuGraphDestroy", graph)
+
+    def launch_graph(self, executable: Handle, stream: Handle) -> None:
+        self._call("cuGraphLaunch", executable, stream)
+
+    def destroy_executable(self, executable: Handle) -> None:
+        """Destroy an instantiated graph after the launches that were given."""
+        self._call("cuGraphExecDestroy", executable)
+
     # Kernels and copies
 
     def load_module(self, ptx: str) -> Handle:

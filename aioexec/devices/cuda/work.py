@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from weakref import WeakSet
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from aioexec.devices.cuda.device_memory import DeviceMemory
 from aioexec.devices.cuda.driver import CudaError, Handle
 from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
+from aioexec.devices.cuda.graph import CudaGraph
 from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
 from aioexec.devices.cuda.matrix_product import MatrixProduct, ProductCall
@@ -37,7 +39,7 @@ class WorkingDevice(MemoryDevice):
 
     Constant: `memory`; `_gpus`, `_ordinal`. Changing: `_open`, once the GPU is in use, guarded by `_opening` until then;
     `_is_closed`; `_preparations`, the last of each module or product by a worker; `_pending`, how much work has not ended;
-    `_idle`, what waits for its end.
+    `_idle`, what waits for its end; `graphs`, those of programs.
 
     Args:
         ordinal: of the GPU in `gpus`.
@@ -54,6 +56,7 @@ class WorkingDevice(MemoryDevice):
         self._preparations: dict[Module | MatrixProduct, CudaEvent] = {}
         self._pending = 0
         self._idle: list[asyncio.Future[None]] = []
+        self.graphs: WeakSet[CudaGraph] = WeakSet()
 
     async def sync(self) -> None:
         while self._pending:
@@ -86,6 +89,8 @@ class WorkingDevice(MemoryDevice):
             self.resources.clear()
             opened, self._open = self._open, None
             self.memory.close()
+            for graph in [*self.graphs]:
+                graph.destroy()
             if opened is not None:
                 for stream in opened.streams:
                     await stream.close()

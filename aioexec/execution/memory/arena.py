@@ -12,6 +12,9 @@ from aioexec.data_classes import dataclass
 from aioexec.devices.device_program import Call, Location, Place
 from aioexec.planning.layout.buffers import Buffer, lay_out
 
+_ALIGNMENT = 256
+"""Bytes, of which the offset of each place is a multiple: what kernels and libraries expect of a buffer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -33,7 +36,7 @@ def lay_out_places(
     """Set location and offset of each place; returns the calls, with those that copy contents, and the size of the arena."""
     copies = _place_updates(calls, updates)
     calls = (*(call for call in calls if not _is_in_place(call)), *copies)
-    buffers = {place: Buffer(place.nbytes) for place in inputs if place.nbytes}
+    buffers = {place: _buffer(place) for place in inputs if place.nbytes}
     for k, call in enumerate(calls):
         for place in (*call.reads, *call.writes):
             _use(buffers, place.root, k)
@@ -81,6 +84,10 @@ def _is_in_place(call: Call) -> bool:
 def _use(buffers: dict[Place, Buffer], place: Place, moment: int) -> None:
     """Extend the live range of a place in the arena to a moment."""
     if place.location is Location.ARENA and place.nbytes:
-        buffers.setdefault(place, Buffer(place.nbytes, born=moment))
+        buffers.setdefault(place, _buffer(place, moment))
     if place in buffers:
         buffers[place].dies = moment
+
+
+def _buffer(place: Place, born: int = -1) -> Buffer:
+    return Buffer(-(-place.nbytes // _ALIGNMENT) * _ALIGNMENT, born=born)
