@@ -41,15 +41,18 @@ def blank(flags: Any, others: Any, count: int) -> int:
     return 0
 
 
-def push(storage: Any, length: Any, room: Any, element: Any, size: int, after: int) -> int:
-    """Append, and jump to row `after`; 0 if there is no capacity."""
+def reserve(length: Any, room: Any, after: int) -> int:
+    """Jump to row `after` if there is capacity for one more element; 0 if there is none."""
+    return -1 - after if length[0] < room[0] else 0
+
+
+def append(storage: Any, length: Any, element: Any, size: int) -> int:
+    """Append, where there is capacity."""
     n = length[0]
-    if n >= room[0]:
-        return 0
     for j in range(size):
         storage[n * size + j] = element[j]
     length[0] = n + 1
-    return -1 - after
+    return 0
 
 
 def pop(storage: Any, length: Any, element: Any, size: int) -> int:
@@ -176,13 +179,14 @@ def add_list(storage: Any, flags: Any, others: Any, other_flags: Any, count: int
     return 0
 
 
+RESERVE = LoopKernel(reserve, ("int64", "int64"), 1, 0)
 RESET = LoopKernel(reset, ("int64", "int64"), 0, 0)
 UNSET_ALL = LoopKernel(unset, ("uint8",), 1, 0)
 BLANKS = LoopKernel(blank, ("uint8", "uint8"), 1, 0)
 
 
-def push_kernel(dtype: str) -> LoopKernel:
-    return LoopKernel(push, (dtype, "int64", "int64", dtype), 2, 0)
+def append_kernel(dtype: str) -> LoopKernel:
+    return LoopKernel(append, (dtype, "int64", dtype), 1, 0)
 
 
 def pop_kernel(dtype: str) -> LoopKernel:

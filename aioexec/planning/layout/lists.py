@@ -1,6 +1,6 @@
 """Lays out lists of tensors: stacks, tensor arrays and lists whose elements have one shape are in memory, their ops are rows.
 
-A growing list starts without capacity; a push that finds none falls through to a row that enlarges it, in Python. The list must
+A growing list starts without capacity; a push that finds none enlarges it first, in Python. The list must
 be made in the same program, and not be visible outside: otherwise `ListsRefusedError` is raised, and the item is laid out again
 with lists as objects.
 
@@ -24,14 +24,15 @@ from aioexec.planning.layout.list_launches import (
     BLANKS,
     CLEAR,
     INFERS,
+    RESERVE,
     RESET,
     SETS_SHAPE,
     UNSET_ALL,
     ZEROS,
     add_list_kernel,
+    append_kernel,
     count_kernel,
     pop_kernel,
-    push_kernel,
     read_all_kernel,
     read_kernel,
     write_all_kernel,
@@ -270,22 +271,15 @@ class _Verb:
         assert slab.element is not None
         assert slab.storage is not None
         element = Spec(slab.element.dtype, slab.element.shape) if slab.known is None else _BYTES
-        begin, after = Label(len(self.layout.pending)), Label()
-        operands = [(slab.storage, 0), (slab.length, 0), (slab.room, 0), self._operand(self.use.value)]
         size = element.size if slab.known is None else 0
-        self._row(push_kernel(_name(slab.dtype)), operands, (size, 0), after)
-        self.layout.pending.append(
-            PendingGrow(
-                slab.storage,
-                slab.length,
-                slab.room,
-                max(size * element.dtype.itemsize, 1),
-                slab.limit,
-                self.position,
-            )
-        )
-        self.layout.pending.append(PendingJump(begin, None, self.position))
+        nbytes = max(size * element.dtype.itemsize, 1)
+        begin, after = Label(len(self.layout.pending)), Label()
+        self._row(RESERVE, [(slab.length, 0), (slab.room, 0)], (0,), after)
+        grow = PendingGrow(slab.storage, slab.length, slab.room, nbytes, slab.limit, self.position)
+        self.layout.pending += [grow, PendingJump(begin, None, self.position)]
         after.row = len(self.layout.pending)
+        operands = [(slab.storage, 0), (slab.length, 0), self._operand(self.use.value)]
+        self._row(append_kernel(_name(slab.dtype)), operands, (size,))
         self._finish(slab, value)
 
     def _pop(self, slab: Slab) -> AbstractValue:

@@ -34,6 +34,7 @@ from aioexec.planning.layout.pending import (
     copy_row,
     touched,
 )
+from aioexec.planning.layout.reserves import move_reserves
 from aioexec.planning.layout.state import NOTHING_SETTLED
 from aioexec.planning.layout.variant import (
     Break,
@@ -100,6 +101,7 @@ def _lay_out(layout: Layout, lanes: int) -> Variant:
     fuse(layout)
     place_results(layout)
     call_epilogues(layout)
+    move_reserves(layout)
     return _Freezer(layout, lanes).variant()
 
 

@@ -152,7 +152,10 @@ def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingPar
 
 
 def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int, int]]:
-    """First row and end of each straight-line stretch that is expensive enough to consider, and the divisor for its tasks."""
+    """First row and end of each straight-line stretch that is expensive enough to consider, and the divisor for its tasks.
+
+    The copies of the variables of a loop at its end have the position of the loop; they are in no stretch of its body.
+    """
     entered = {label.row for label in labels(rows)}
     loops = [
         (row.target.row, index)
@@ -162,13 +165,18 @@ def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int, int]]:
     begin, cost = 0, 0
     for index, row in enumerate([*rows, None]):
         plain = isinstance(row, PendingRow) and row.after is None
-        if not plain or index in entered:
+        if not plain or index in entered or _begins_again(rows[begin], row):
             divisor = _LOOP_DIVISOR if any(first <= begin and index <= last for first, last in loops) else 1
             if cost >= 2 * SHARE_NS:
                 yield begin, index, divisor
             begin, cost = (index if plain else index + 1), 0
         if isinstance(row, PendingRow) and plain:
             cost += row.launch.cost
+
+
+def _begins_again(first: Pending, row: Pending | None) -> bool:
+    """Whether a row belongs to what is around the stretch of the first: it copies a variable of the loop."""
+    return isinstance(row, PendingRow) and row.position < first.position
 
 
 def _tasks(
