@@ -16,6 +16,7 @@ from aioexec.devices.cuda.factory import GPUDeviceFactory
 from aioexec.devices.cuda.pinned import SMALL
 from aioexec.devices.device_set import LOCALHOST
 from aioexec.errors import ResourceExhaustedError
+from tests.cuda.networks import WITHOUT_GPUS, assert_products_are_close, embedding_losses, products
 from tests.cuda.test_cuda_device import VALUES, content
 from tests.cuda.test_cuda_generated import losses
 from tests.devices.table import Options, device_table as device_table
@@ -79,6 +80,19 @@ async def test_a_network_is_trained_as_on_the_processor(factory: GPUDeviceFactor
     expected = await losses(ax.ConfigProto(device_count={"GPU": 0}))
 
     np.testing.assert_allclose(await losses(ax.ConfigProto()), expected, rtol=1e-4)
+
+
+async def test_dropout_and_an_embedding_are_trained_as_on_the_processor(factory: GPUDeviceFactory):
+    expected = await embedding_losses(ax.ConfigProto(device_count=WITHOUT_GPUS))
+
+    np.testing.assert_allclose(await embedding_losses(ax.ConfigProto()), expected, rtol=1e-4)
+
+
+async def test_products_of_all_dtypes_are_those_of_the_processor(factory: GPUDeviceFactory):
+    """By cuBLASLt, if that is installed."""
+    expected = await products(ax.ConfigProto(device_count=WITHOUT_GPUS))
+
+    assert_products_are_close(await products(ax.ConfigProto()), expected)
 
 
 ILLEGAL = '''

@@ -1,0 +1,51 @@
+"""Sessions with the GPU's kernels, emulated, and with cuBLASLt, which is stood in for: placed and computed as on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.devices.cuda import cublaslt
+from aioexec.devices.cuda.cublaslt import CublasLt
+from aioexec.devices.cuda.programs import products as product_programs
+from aioexec.devices.cuda.ptx.contractions import Tile
+from aioexec.testing.cublaslt import StubCublasLt
+from tests.cuda.conftest import Gpus
+from tests.cuda.networks import WITHOUT_GPUS, assert_products_are_close, embedding_losses, products
+from tests.cuda.test_cuda_generated import emulating as emulating
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def library(emulating: Gpus, monkeypatch: pytest.MonkeyPatch) -> StubCublasLt:
+    made = StubCublasLt(emulating.stub._reached, emulating.stub._submit)
+    monkeypatch.setattr(cublaslt, "_opened", [CublasLt(made)])
+    monkeypatch.setattr(product_programs, "TILE", Tile(8, 8, 4, 2, 2))
+    return made
+
+
+async def test_a_network_with_dropout_and_an_embedding_is_trained_as_on_the_processor(
+    emulating: Gpus, library: StubCublasLt
+):
+    expected = await embedding_losses(ax.ConfigProto(device_count=WITHOUT_GPUS))
+    assert emulating.stub.calls == []
+
+    found = await embedding_losses(ax.ConfigProto())
+
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert library.multiplied > 20
+    assert +library.counts == {}
+    assert emulating.stub.faults == []
+    assert +emulating.stub.counts == {}
+
+
+async def test_products_of_all_dtypes_are_those_of_the_processor(emulating: Gpus, library: StubCublasLt):
+    expected = await products(ax.ConfigProto(device_count=WITHOUT_GPUS))
+
+    found = await products(ax.ConfigProto())
+
+    assert_products_are_close(found, expected)
+    assert library.multiplied > 25
+    assert emulating.stub.faults == []
