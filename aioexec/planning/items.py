@@ -4,7 +4,7 @@ Some nodes are items of their own: those that wait (asynchronous kernels, Recv, 
 a partial run), those that decide which nodes run (control flow, triggers), and Send. All other nodes are grouped into programs
 by *wait set*: the sources among a node's ancestors. A source is a node whose outcome is not known when the step starts: every
 node that is an item of its own, and every node whose output shape depends on data (its consumers are laid out when the shape is
-known).
+known). A Recv of a feed on a device with memory of its own is none, since its value is there when the step starts.
 
 Nodes share a program if and only if their wait sets are equal. Programs are convex by construction, since along a path the wait
 set only grows. So no item depends on itself through another item, no node waits for an event on which it does not depend, and,
@@ -15,6 +15,7 @@ same frame: nodes inside a loop wait for its Enter, nodes after it for its Exit.
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -95,8 +96,12 @@ def control_port_of(producer: Node) -> int:
     return CONTROL_PORT if producer.feed is None and producer.row.role is Role.SWITCH else 0
 
 
-def wait_sets(graph: Subgraph, is_partial: bool = False) -> dict[int, int]:
-    """The wait set of each node, by id(): a bit for each source, and for each port of one."""
+def wait_sets(graph: Subgraph, is_partial: bool = False, fed: Collection[str] = ()) -> dict[int, int]:
+    """The wait set of each node, by id(): a bit for each source, and for each port of one.
+
+    Args:
+        fed: the names of transfers of feeds that are no sources.
+    """
     sets: dict[int, int] = {}
     after: dict[tuple[int, int], int] = {}
     sources = 0
@@ -109,7 +114,7 @@ def wait_sets(graph: Subgraph, is_partial: bool = False) -> dict[int, int]:
         sets[id(node)] = waits
         for port in _ports(node):
             after[id(node), port] = waits
-            if _is_source(node, is_partial):
+            if _is_source(node, is_partial) and not _brings_feed(node, fed):
                 after[id(node), port] |= 1 << sources
                 sources += 1
     return sets
@@ -123,6 +128,12 @@ def _is_source(node: Node, is_partial: bool) -> bool:
     if is_known(node, is_partial):
         return False
     return kind_of(node, is_partial) is not Kind.PROGRAM or _has_shape_of_data(node)
+
+
+def _brings_feed(node: Node, fed: Collection[str]) -> bool:
+    if not fed or node.feed is not None or node.row.role is not Role.RECV or node.controls:
+        return False
+    return node.op.attrs["tensor_name"] in fed
 
 
 def _has_shape_of_data(node: Node) -> bool:
@@ -142,10 +153,11 @@ def _has_shape_of_data(node: Node) -> bool:
     return any(dims is None or None in dims for dims in found)
 
 
-def cut_items(graph: Subgraph, is_partial: bool = False) -> list[ItemNodes]:
-    """Items in an order in which they can run, but for the back edges of loops."""
-    sets = wait_sets(graph, is_partial)
+def cut_items(graph: Subgraph, is_partial: bool = False, fed: Collection[str] = ()) -> list[ItemNodes]:
+    """Items in an order in which they can run, but for the back edges of loops; for `fed` see `wait_sets`."""
+    sets = wait_sets(graph, is_partial, fed)
     programs: dict[int, ItemNodes] = {}
+    first: list[ItemNodes] = []
     singles: list[ItemNodes] = []
     for node in graph.nodes:
         if is_known(node, is_partial):
@@ -153,6 +165,8 @@ def cut_items(graph: Subgraph, is_partial: bool = False) -> list[ItemNodes]:
         waits, kind = sets[id(node)], kind_of(node, is_partial)
         if kind is Kind.PROGRAM:
             programs.setdefault(waits, ItemNodes(kind, waits, [])).nodes.append(node)
+        elif _brings_feed(node, fed):
+            first.append(ItemNodes(kind, waits, [node]))
         else:
             singles.append(ItemNodes(kind, waits, [node]))
-    return sorted([*programs.values(), *singles], key=lambda item: item.wait_set.bit_count())
+    return first + sorted([*programs.values(), *singles], key=lambda item: item.wait_set.bit_count())

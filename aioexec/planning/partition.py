@@ -222,6 +222,12 @@ class _Cut:
         return recv
 
 
+def sent_feeds(client: Subgraph) -> frozenset[str]:
+    """The names of transfers that bring feeds from the client's part to other devices."""
+    sends = [node for node in client.nodes if role_of(node) is Role.SEND and not node.controls]
+    return frozenset(node.op.attrs["tensor_name"] for node in sends if node.inputs[0][0].feed is not None)
+
+
 def signed(incarnation: int) -> int:
     """An incarnation as an int64, as in attributes and messages."""
     return (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)

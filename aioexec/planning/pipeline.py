@@ -18,7 +18,7 @@ from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
 from aioexec.planning.host_copies import insert_copies
 from aioexec.planning.items import cut_items
-from aioexec.planning.partition import join_parts, partition
+from aioexec.planning.partition import join_parts, partition, sent_feeds
 from aioexec.planning.passes import DEFAULTS, Dump, Grouping, OptimizerOptions, optimises, optimization_passes
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
 from aioexec.planning.plan import Partition, Plan, RemotePartition, assemble
@@ -103,7 +103,7 @@ class Planner:
         local = {client: Subgraph([], [], [], [])} | local
         return Plan(
             signature,
-            tuple(self._partition(name, part, signature) for name, part in local.items()),
+            tuple(self._partition(name, part, signature, local[client]) for name, part in local.items()),
             tuple(RemotePartition(task, part) for task, part in remote.items()),
         )
 
@@ -156,14 +156,15 @@ class Planner:
     def _new_name(self, prefix: str) -> str:
         return f"{prefix}/_{next(self._names)}"
 
-    def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
+    def _partition(self, device: str, part: Subgraph, signature: Signature, client: Subgraph) -> Partition:
         self._run_passes(Grouping.POST_PARTITIONING, part)
         found = self._device(device)
         found.rewrite(part)
-        whole = part
+        whole, fed = part, frozenset[str]()
         if found.has_own_memory:
             insert_copies(part, device, found.device_type, self._new_name)
+            fed = frozenset() if signature.is_partial else sent_feeds(client)
         elif optimises(self._optimizer):
             whole = fold_control_flow(part, self._new_name)
-        items = cut_items(whole, signature.is_partial)
+        items = cut_items(whole, signature.is_partial, fed)
         return assemble(whole, items, self.bind, device, signature.is_partial, part)

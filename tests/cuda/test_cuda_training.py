@@ -70,3 +70,27 @@ async def test_training_gives_the_values_of_the_processor(
 
     assert emulated_gpus.stub.calls.count("cuLaunchKernel") > 40
     np.testing.assert_allclose(found, await expected_losses(optimizer, 4), rtol=1e-5)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+async def test_a_training_step_becomes_one_launch(emulated_gpus: Gpus, optimizer: str, use_resource: bool):
+    """Variables stay where they are, and no step holds more memory than the one before."""
+    with ax.Graph().as_default() as graph:
+        model = Model(optimizer, use_resource)
+    stub = emulated_gpus.stub
+
+    async with session_on(graph, "background") as session:
+        await session.run(model.init)
+        found = await losses(model, session, 3)
+        (device,) = emulated_gpus.made
+        await device.sync()
+        before, calls = device.memory.used, len(stub.calls)
+        found += await losses(model, session, 3)
+        made = stub.calls[calls:]
+        assert device.memory.used == before
+
+    assert made.count("cuGraphLaunch") == 3
+    assert "cuLaunchKernel" not in made
+    assert "cuGraphInstantiate" not in made
+    np.testing.assert_allclose(found, await expected_losses(optimizer, 6), rtol=1e-5)

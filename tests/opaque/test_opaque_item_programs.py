@@ -44,6 +44,19 @@ async def test_a_program_is_one_piece_of_work(programs: OpaqueDeviceFactory, jit
         np.testing.assert_array_equal(await session.run(y, {x: [5, 1]}), [-6, -3])
 
 
+async def test_nodes_with_any_feeds_are_one_program(programs: OpaqueDeviceFactory):
+    with graph() as g:
+        v, x, y = resource([2]), feed([2]), feed([2])
+        init = op("AssignVariableOp", v, constant([1.0, 2.0]))
+        alone = op("Neg", read(v))
+        both = op("Add", op("Add", alone, x), op("Neg", y))
+    async with session_on(g, "eager") as session:
+        await session.run(init)
+        assert await launches_of(programs, session.run(both, {x: [1, 1], y: [2, 2]})) == 1
+        np.testing.assert_array_equal(await session.run(both, {x: [1, 1], y: [2, 2]}), [-2, -3])
+        np.testing.assert_array_equal(await session.run([alone, x], {x: [1, 1]}), [[-1, -2], [1, 1]])
+
+
 async def test_each_shape_has_a_program(programs: OpaqueDeviceFactory):
     with graph() as g:
         x = feed()
