@@ -10,6 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.jit import syntax
 from aioexec.graph.kernels.kernel import ElementwiseKernel
 
 _NUMBERS = frozenset({"inf", "nan"})
@@ -71,7 +72,7 @@ class JoinedBody:
 def statements_of(body: str) -> tuple[_Statement, ...]:
     """The statements of a body, which is in the expression language."""
     found = []
-    for statement in ast.parse(body).body:
+    for statement in syntax.parse(body).body:
         assert isinstance(statement, ast.Assign), body
         (target,) = statement.targets
         assert isinstance(target, ast.Name), body

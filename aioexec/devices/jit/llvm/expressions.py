@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.jit import syntax
 from aioexec.devices.jit.llvm import math, primitives, routines
 from aioexec.devices.jit.llvm.ir import INTEGERS, LLVM_TYPES, SHORT_FLOATS, SIGNED, Code, Number, Value
 from aioexec.graph.kernels.kernel import ElementwiseKernel
@@ -320,7 +321,7 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
     if len(parameters) != len(kernel.inputs):
         raise BodyError(f"kernel body {kernel.body!r}: two inputs of one name among {kernel.inputs!r}")
     try:
-        statements = ast.parse(kernel.body).body
+        statements = syntax.parse(kernel.body).body
     except SyntaxError as error:
         raise BodyError(f"kernel body {kernel.body!r}: {error.msg}, at column {error.offset}") from error
     translators = [

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Sequence
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.jit import syntax
 from aioexec.devices.jit.llvm.math_float32 import SOURCE as FLOAT32
 from aioexec.devices.jit.llvm.math_float64 import SOURCE as FLOAT64
 
@@ -187,7 +188,7 @@ class Definition:
 def parse(source: str) -> list[Definition]:
     """Read the functions of a source text."""
     found = []
-    for statement in ast.parse(source).body:
+    for statement in syntax.parse(source).body:
         assert isinstance(statement, ast.FunctionDef), ast.dump(statement)
         arguments = statement.args.args
         dtypes = tuple(
