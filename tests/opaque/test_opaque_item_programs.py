@@ -117,12 +117,21 @@ async def test_content_in_main_memory_is_part_of_the_key(programs: OpaqueDeviceF
         np.testing.assert_array_equal(await session.run(y, given), np.arange(6).reshape(3, 2))
 
 
-async def test_random_numbers_are_drawn_anew(programs: OpaqueDeviceFactory):
-    """A kernel with a state of its own is called in each step."""
+async def test_kernels_with_a_state_are_called_between_programs(programs: OpaqueDeviceFactory):
+    """As the processor, the device draws other numbers in each step, of a shape that the program before has."""
     with ax.Graph().as_default() as g:
-        y = -ax.random_uniform([4], seed=3)
-    async with session_on(g, "eager") as session:
-        assert not np.array_equal(await session.run(y), await session.run(y))
+        x = ax.placeholder(ax.float32, [None])
+        before = ax.negative(ax.negative(x))
+        noise = ax.random_uniform(ax.shape(before), seed=3)
+        y = ax.negative(ax.add(before, noise))
+    found = {}
+    for device in ("/device:CPU:0", "/device:OPAQUE:0"):
+        config = ax.ConfigProto(allow_soft_placement=True, device_count={"OPAQUE": int("OPAQUE" in device)})
+        config.aioexec.jit = "eager"
+        async with ax.Session(graph=g, config=config) as session:
+            found[device] = [await session.run(y, {x: [1, 2, 3]}) for _ in range(3)]
+    assert not np.array_equal(found[device][0], found[device][1])
+    np.testing.assert_array_equal(found["/device:OPAQUE:0"], found["/device:CPU:0"])
 
 
 async def test_a_variable_may_get_another_shape(programs: OpaqueDeviceFactory):

@@ -1,6 +1,6 @@
 """Runs one item on a device with memory of its own: gives it the work of the nodes, in order, and waits for none of it.
 
-Where the device has programs, one of them does the item's work, once it exists.
+Where the device has programs, one of them does the work of each piece of the item, once it exists.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from aioexec.errors import OpError
 from aioexec.execution.engine import JitMode
 from aioexec.execution.memory.device_work import DeviceWork
 from aioexec.execution.memory.item_programs import ItemPrograms
+from aioexec.execution.memory.pieces import Piece, cut_pieces
 from aioexec.execution.programs.structures import inputs_of, store
 from aioexec.execution.propagator import Values
 from aioexec.graph.kernels.kernel import Role
@@ -24,13 +25,12 @@ class DeviceRunner:
     Its variables need no leases: the kernels read and replace their contents now, in one call on the event loop, and the device
     keeps the order.
 
-    Constant: `_dropped`, for each node the values made in the item that no later node needs: their memory serves later nodes.
+    Constant: `_pieces`, with the programs of each.
     """
 
     def __init__(self, item: Item, jit: JitMode) -> None:
         self.item = item
-        self._dropped = _last_uses(item)
-        self._programs = ItemPrograms(item, jit)
+        self._pieces = [(piece, ItemPrograms(piece.item, jit)) for piece in cut_pieces(item)]
 
     def begin(self, values: Values, work: DeviceWork) -> None:
         """Give the device the work of the item's nodes.
@@ -41,12 +41,17 @@ class DeviceRunner:
         Raises:
             OpError: of the node whose kernel raised, or of the first node of a program.
         """
-        program = self._programs.find(values, work)
-        if program is None or not program.begin(values, work):
-            self._run_nodes(values, work)
+        for piece, programs in self._pieces:
+            program = programs.find(values, work)
+            if program is None or not program.begin(values, work):
+                self._run_nodes(piece, values, work)
+                continue
+            for dropped in piece.dropped:
+                for value in dropped:
+                    values[value] = None
 
-    def _run_nodes(self, values: Values, work: DeviceWork) -> None:
-        for instruction, dropped in zip(self.item.instructions, self._dropped, strict=True):
+    def _run_nodes(self, piece: Piece, values: Values, work: DeviceWork) -> None:
+        for instruction, dropped in zip(piece.item.instructions, piece.dropped, strict=True):
             try:
                 self._run(instruction, values, work)
             except Exception as error:
@@ -74,15 +79,3 @@ class DeviceRunner:
                 launcher.wait_for_inputs(inputs)
         store(values, instruction, result)
         launcher.finish([values[value] for value in instruction.outputs])
-
-
-def _last_uses(item: Item) -> list[list[int]]:
-    """For each node, the values made in the item that it is the last to make or take, and that are no outputs."""
-    last: dict[int, int] = {}
-    made = {value for instruction in item.instructions for value in instruction.outputs}
-    for k, instruction in enumerate(item.instructions):
-        last.update((value, k) for value in (*instruction.inputs, *instruction.outputs))
-    dropped: list[list[int]] = [[] for _ in item.instructions]
-    for value in made - set(item.outputs):
-        dropped[last[value]].append(value)
-    return dropped

@@ -16,7 +16,8 @@ from aioexec.devices.device_program import DeviceProgram
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import JitMode
 from aioexec.execution.memory.device_work import DeviceWork
-from aioexec.execution.memory.recorder import Recorded, can_be_recorded, record
+from aioexec.execution.memory.pieces import can_be_recorded
+from aioexec.execution.memory.recorder import Recorded, record
 from aioexec.execution.propagator import Values
 from aioexec.planning.instruction import locate
 from aioexec.planning.plan import Item

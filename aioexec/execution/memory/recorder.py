@@ -41,14 +41,6 @@ class Recorded:
     given: tuple[tuple[int, Any], ...]
 
 
-def can_be_recorded(instruction: Instruction) -> bool:
-    """Whether what the kernel of a node does follows from shapes, and it changes nothing but variables that it writes."""
-    row = instruction.node.row
-    if instruction.structure is not None or row.role is Role.VARIABLE:
-        return False
-    return bool(row.writes) or not instruction.has_effect
-
-
 def record(item: Item, values: Values, device: MemoryDevice) -> Recorded | None:
     """Record the kernels of an item, none of which does anything else.
 
