@@ -48,3 +48,21 @@ async def test_products_of_all_dtypes_are_those_of_the_processor(emulated_gpus: 
 
     assert_products_are_close(found, expected)
     assert library.multiplied > 25
+
+
+@pytest.mark.parametrize("jit", ["off", "background", "eager"])
+async def test_each_step_draws_other_numbers(emulated_gpus: Gpus, jit: str):
+    with ax.Graph().as_default() as graph:
+        seed = ax.placeholder(ax.int64, [2])
+        drawn = ax.random_uniform([5], seed=7) + 0.0
+        placed = ax.random.stateless_uniform([5], seed) + 0.0
+    found = []
+    for device_count in ({"GPU": 0}, {}):
+        config = ax.ConfigProto(device_count=device_count)
+        config.aioexec.jit = jit
+        async with ax.Session(graph=graph, config=config) as session:
+            found.append([await session.run([drawn, placed], {seed: [k, 1]}) for k in range(4)])
+
+    expected, actual = map(np.array, found)
+    np.testing.assert_array_equal(actual, expected)
+    assert len(np.unique(actual)) == actual.size
