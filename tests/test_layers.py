@@ -29,6 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
+    ["layers"],
     ["sessions"],
     ["distributed < train"],
     ["serving"],
