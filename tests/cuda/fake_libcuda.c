@@ -38,6 +38,11 @@ PRINTS(cuFuncSetAttribute, 3)
 PRINTS(cuMemcpyHtoDAsync, 4)
 PRINTS(cuMemcpyDtoHAsync, 4)
 PRINTS(cuMemcpyPeerAsync, 6)
+PRINTS(cuMemcpyDtoDAsync, 4)
+PRINTS(cuStreamBeginCapture, 2)
+PRINTS(cuGraphDestroy, 1)
+PRINTS(cuGraphLaunch, 2)
+PRINTS(cuGraphExecDestroy, 1)
 GIVES(cuDevicePrimaryCtxRetain, 0x1000)
 GIVES(cuStreamCreate, 0x3000)
 GIVES(cuEventCreate, 0x4000)
@@ -52,6 +57,18 @@ int cuDeviceGetPCIBusId(char *text, int length, int device) { strncpy(text, "000
 int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attribute; return 0; }
 int cuDeviceCanAccessPeer(int *value, int a, int b) { *value = 1; return 0; }
 int cuMemGetInfo(u *left, u *total) { *left = 5; *total = 6; return 0; }
+
+int cuStreamEndCapture(u stream, u *made) {
+    printf("cuStreamEndCapture %llx\n", (unsigned long long)stream);
+    *made = 0x8000;
+    return 0;
+}
+
+int cuGraphInstantiateWithFlags(u *made, u graph, u flags) {
+    printf("cuGraphInstantiateWithFlags %llx %llu\n", (unsigned long long)graph, (unsigned long long)flags);
+    *made = 0x9000;
+    return 0;
+}
 
 int cuMemPoolCreate(u *made, const int *properties) {
     printf("cuMemPoolCreate %d %d %d\n", properties[0], properties[2], properties[3]);
@@ -102,7 +119,9 @@ static const struct entry TABLE[] = {
     ENTRY(cuMemFreeHost), ENTRY(cuStreamCreate), ENTRY(cuStreamDestroy), ENTRY(cuStreamWaitEvent), ENTRY(cuEventCreate),
     ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventSynchronize), ENTRY(cuModuleLoadDataEx), ENTRY(cuModuleUnload),
     ENTRY(cuModuleGetFunction), ENTRY(cuFuncSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemcpyHtoDAsync),
-    ENTRY(cuMemcpyDtoHAsync), ENTRY(cuMemcpyPeerAsync), ENTRY(cuDriverGetVersion), ENTRY(cuDeviceGetCount),
+    ENTRY(cuMemcpyDtoHAsync), ENTRY(cuMemcpyPeerAsync), ENTRY(cuMemcpyDtoDAsync), ENTRY(cuStreamBeginCapture),
+    ENTRY(cuStreamEndCapture), ENTRY(cuGraphInstantiateWithFlags), ENTRY(cuGraphDestroy), ENTRY(cuGraphLaunch),
+    ENTRY(cuGraphExecDestroy), ENTRY(cuDriverGetVersion), ENTRY(cuDeviceGetCount),
     ENTRY(cuDeviceGetName), ENTRY(cuDeviceGetPCIBusId), ENTRY(cuDeviceTotalMem), ENTRY(cuDeviceGetAttribute),
     ENTRY(cuDeviceCanAccessPeer), ENTRY(cuMemGetInfo), {"cuGetProcAddress", (void *)cuGetProcAddress_v2},
 };

@@ -32,6 +32,13 @@ driver.launch(function, (1, 2, 3), (4, 5, 6), 7, stream, [pointer, np.float32(1.
 driver.copy_in(pointer, host, 64, stream)
 driver.copy_out(host, pointer, 64, stream)
 driver.copy_peer(pointer, context, pointer + 64, context, 32, stream)
+driver.copy(pointer, pointer + 64, 32, stream)
+driver.begin_capture(stream)
+graph = driver.end_capture(stream)
+executable = driver.instantiate(graph)
+driver.destroy_graph(graph)
+driver.launch_graph(executable, stream)
+driver.destroy_executable(executable)
 driver.record(event, stream)
 driver.wait(stream, event)
 driver.synchronize(event)
@@ -62,6 +69,13 @@ cuLaunchKernel 6000 1 2 3 4 5 6 7 3000: 700000000000 1.5 1 0
 cuMemcpyHtoDAsync 700000000000 7000 40 3000
 cuMemcpyDtoHAsync 7000 700000000000 40 3000
 cuMemcpyPeerAsync 700000000000 1000 700000000040 1000 20 3000
+cuMemcpyDtoDAsync 700000000000 700000000040 20 3000
+cuStreamBeginCapture 3000 1
+cuStreamEndCapture 3000
+cuGraphInstantiateWithFlags 8000 0
+cuGraphDestroy 8000
+cuGraphLaunch 9000 3000
+cuGraphExecDestroy 9000
 cuEventRecord 4000 3000
 cuStreamWaitEvent 3000 4000
 cuEventSynchronize 4000

@@ -19,7 +19,9 @@ from aioexec.errors import ResourceExhaustedError
 from tests.cuda.networks import WITHOUT_GPUS, assert_products_are_close, embedding_losses, products
 from tests.cuda.test_cuda_device import VALUES, content
 from tests.cuda.test_cuda_generated import losses
+from tests.cuda.test_cuda_training import OPTIMIZERS, Model, expected_losses, losses as training_losses
 from tests.devices.table import Options, device_table as device_table
+from tests.tiers import executors, session_on
 
 
 @pytest.fixture
@@ -80,6 +82,20 @@ async def test_a_network_is_trained_as_on_the_processor(factory: GPUDeviceFactor
     expected = await losses(ax.ConfigProto(device_count={"GPU": 0}))
 
     np.testing.assert_allclose(await losses(ax.ConfigProto()), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+async def test_replayed_steps_give_the_values_of_the_processor(factory: GPUDeviceFactory, optimizer: str):
+    with ax.Graph().as_default() as graph:
+        model = Model(optimizer, use_resource=True)
+    async with session_on(graph, "background") as session:
+        await session.run(model.init)
+        found = await training_losses(model, session, 20)
+        devices = executors(session)[0].engine.devices.values()
+        assert any(
+            each.is_ready for device in devices if isinstance(device, CudaDevice) for each in device.graphs
+        )
+    np.testing.assert_allclose(found, await expected_losses(optimizer, 20), rtol=1e-3)
 
 
 async def test_dropout_and_an_embedding_are_trained_as_on_the_processor(factory: GPUDeviceFactory):
