@@ -36,5 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def on_the_device(opaque: OpaqueDeviceFactory) -> None:
-    """Have everything that can be placed on the device placed there."""
+def on_the_device(opaque: OpaqueDeviceFactory, request: pytest.FixtureRequest) -> None:
+    """Have everything that can be placed on the device placed there; a half of the tests has devices with programs."""
+    opaque.has_programs = Random(f"programs {request.node.nodeid}").random() < 0.5
