@@ -37,7 +37,7 @@ async def test_a_network_with_dropout_and_an_embedding_is_trained_as_on_the_proc
     found = await embedding_losses(config)
 
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert library.multiplied > 20
+    assert len(library.made) > 5
     assert +library.counts == {}
 
 
