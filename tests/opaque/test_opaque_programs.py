@@ -114,11 +114,12 @@ async def test_values_go_from_one_device_to_another(opaque: OpaqueDeviceFactory)
         np.testing.assert_array_equal(await session.run(end, {x: [1, 2]}), [6, 20])
 
 
-@pytest.mark.parametrize("first", [0, 20, 160])
+@pytest.mark.parametrize("first", [0, 20, 160, 1260])
 async def test_every_order_gives_the_same_values(opaque: OpaqueDeviceFactory, first: int):
     """Random programs with loops, conditionals and two devices, each seed with an order of its own.
 
-    Seed 172 has a conditional in one of three partitions, in each of which a part of its conditions is known.
+    Seed 172 has a conditional in one of three partitions, in each of which a part of its conditions is known; seed 1275 a loop
+    that keeps a variable, inside of a loop that is not entered.
     """
     await check_orders(opaque, range(first, first + 20))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import aioexec as ax
 from aioexec.planning.instruction import Instruction, with_inner
@@ -55,6 +57,36 @@ def test_a_variable_that_does_not_change_is_a_parameter_and_goes_by_the_loop():
     (loop,) = [each for each in everything(made) if each.structure is not None]
     assert len(loop.outputs) == 1
     assert made.fetches[1] == made.feeds[1]
+
+
+@pytest.mark.parametrize("rounds", range(3))
+@pytest.mark.parametrize("inner_rounds", range(2))
+@pytest.mark.parametrize("parallel", [1, 10])
+async def test_a_variable_does_not_go_by_a_loop_that_is_alive_less_often(
+    rounds: int, inner_rounds: int, parallel: int
+):
+    """An outer loop that stays with the executor: without the inner loop's liveness its variable would go on for ever."""
+    with graph() as g:
+        x = feed([], "int32")
+        with g.device("/cpu:1"):
+            doubled = x + x
+
+        def body(i: Any, value: Any) -> Any:
+            with g.device("/cpu:1"):
+                i = i + 1
+            _, kept = ax.while_loop(
+                lambda j, same: j < inner_rounds, lambda j, same: (j + 1, same), [ax.constant(0), x]
+            )
+            return i, kept
+
+        with g.device("/cpu:0"):
+            _, result = ax.while_loop(
+                lambda i, value: i < rounds, body, [ax.constant(0), doubled], parallel_iterations=parallel
+            )
+
+    async with ax.Session(graph=g, config=ax.ConfigProto(device_count={"CPU": 2})) as session:
+        async with asyncio.timeout(60):
+            assert await session.run(result, {x: 3}) == (3 if rounds else 6)
 
 
 def test_a_conditional_is_one_node_with_a_region_for_each_way():

@@ -59,15 +59,15 @@ def fold_loop(draft: Draft, frame: Frame) -> None:
     found = _loop_nodes(draft, frame)
     if found is None or not _is_plain(draft, found):
         return
-    varying = [variable for variable in found.variables if not variable.is_unchanged]
+    unchanged = [variable for variable in found.variables if _may_bypass(draft, found, variable)]
+    varying = [variable for variable in found.variables if variable not in unchanged]
     switches = {id(variable.switch): variable for variable in found.variables if variable.switch is not None}
     own = {id(node) for node in found.computing}
     entering = {id(node) for node in found.enters}
     deciding = {id(node) for node in found.deciding()}
     inside = Inside(draft, own, deciding, lambda node: id(node) in entering or id(node) in switches)
-    unchanged = [variable for variable in found.variables if variable.is_unchanged]
     for variable in (*varying, *unchanged):
-        if variable.is_unchanged:
+        if variable in unchanged:
             value = inside.edge(variable.enter.inputs[0])
         else:
             inside.wait_for(variable.enter.controls)
@@ -101,8 +101,8 @@ def _fold(
 ) -> None:
     assert frame.parent is not None
     around = draft.alive[id(found.enters[0])]
-    for variable in found.variables:  # an unchanged variable bypasses the loop
-        if variable.is_unchanged:
+    for variable in found.variables:
+        if variable not in varying:
             for left in _exits_of(found, variable):
                 draft.bypass((left, 0), variable.enter.inputs[0])
     outputs: list[Edge] = []
@@ -124,6 +124,18 @@ def _fold(
     for enter in found.enters:
         draft.remove(enter)
     draft.alive[id(made)] = around
+
+
+def _may_bypass(draft: Draft, found: _LoopNodes, variable: _Variable) -> bool:
+    """Whether the final value of a variable may be its initial one: no iteration changes it, and it is alive with the loop.
+
+    An invariant of an outer loop is alive in each of its iterations, also in the last, in which only the condition runs; the
+    loop inside is not. If the invariant took the place of its result, each iteration of the outer loop would make another one.
+    """
+    if not variable.is_unchanged:
+        return False
+    around = draft.alive[id(found.enters[0])]
+    return not _exits_of(found, variable) or draft.conditions_of(variable.enter.inputs[0]) == around
 
 
 def _exits_of(found: _LoopNodes, variable: _Variable) -> list[Node]:
