@@ -8,6 +8,7 @@ from aioexec.devices.cpu import GPUCompatibleCPUDeviceFactory, ThreadPoolDeviceF
 from aioexec.devices.reference import ReferenceDeviceFactory
 from aioexec.devices.registry import DeviceFactory
 from aioexec.devices.threads.numa import numa_nodes
+from aioexec.graph.kernels.kernel_registry import register_when_used
 
 CPU_PRIORITY = 60
 GPU_COMPATIBLE_CPU_PRIORITY = 70
@@ -23,6 +24,9 @@ def register_builtin_factories() -> None:
     higher priority is registered already. Nothing of a GPU is used yet."""
     _register("CPU", ThreadPoolDeviceFactory(numa_nodes()), CPU_PRIORITY)
     _register("REFERENCE", ReferenceDeviceFactory(), REFERENCE_PRIORITY)
+    register_when_used(
+        "GPU", _register_gpu_kernels
+    )  # here too: a process without a GPU may plan for another's
     if (
         any(Path(name).exists() for name in NVIDIA_FILES)
         and DeviceFactory.device_priority("GPU") < GPU_PRIORITY
@@ -30,6 +34,12 @@ def register_builtin_factories() -> None:
         from aioexec.devices.cuda.factory import GPUDeviceFactory  # not needed by most machines
 
         register_gpu_factory(GPUDeviceFactory())
+
+
+def _register_gpu_kernels() -> None:
+    from aioexec.devices.cuda.registration import register_gpu_kernels  # needs most ops and the compiler
+
+    register_gpu_kernels()
 
 
 def register_gpu_factory(factory: DeviceFactory) -> None:

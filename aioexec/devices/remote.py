@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from aioexec.devices.cuda.kernel_table import DEVICE_TYPE, ensure_kernels
 from aioexec.devices.device import Device, DeviceAttributes
 
 
@@ -20,11 +19,6 @@ class RemoteDevice(Device):
     def runs_cpu_kernels(self) -> bool:  # type: ignore[override]
         """Whether it runs the rows' kernels; for other types, the local registration is assumed to apply there too."""
         return self.device_type == "CPU"
-
-    def prepare(self) -> None:
-        """Register the kernels for GPUs, which a process without one lacks, so that nodes can be placed on them."""
-        if self.device_type == DEVICE_TYPE:
-            ensure_kernels()
 
     def dismiss(self) -> None:
         """It holds nothing here."""

@@ -27,7 +27,7 @@ from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Attrs, Compute
-from aioexec.graph.kernels.kernel_registry import find_kernel
+from aioexec.graph.kernels.kernel_registry import ensure_registered, find_kernel
 from aioexec.graph.node import Operation
 from aioexec.observability.device_log import log_notice
 from aioexec.planning.subgraph import Bind
@@ -156,6 +156,7 @@ class Host:
         from aioexec.planning.pipeline import Planner
 
         for device in self.device_set.devices:
+            ensure_registered(device.device_type)
             device.prepare()
         return Planner(
             graph,

@@ -15,10 +15,8 @@ from aioexec.devices import builtin, registry
 from aioexec.devices.cpu import GPUCompatibleCPUDeviceFactory
 from aioexec.devices.cuda.driver import Driver, initialised, load_driver
 from aioexec.devices.cuda.factory import GPUDeviceFactory
-from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import LOCALHOST, DeviceMgr
 from aioexec.devices.registry import DeviceFactory
-from aioexec.devices.remote import RemoteDevice
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.kernels import kernel_registry
@@ -257,17 +255,17 @@ def test_gpus_are_registered_where_their_driver_is_loaded(monkeypatch: pytest.Mo
     assert not DeviceFactory.is_pluggable_device("GPU")
 
 
-def test_kernels_for_gpus_are_registered_where_only_another_process_has_one(monkeypatch: pytest.MonkeyPatch):
+def test_kernels_for_gpus_are_registered_once_when_they_are_used(monkeypatch: pytest.MonkeyPatch):
     kept = {
         name: [kernel for kernel in kernels if kernel.device_type != "GPU"]
         for name, kernels in kernel_registry._kernels.items()
     }
     monkeypatch.setattr(kernel_registry, "_kernels", kept)
 
-    RemoteDevice(DeviceAttributes("/job:a/replica:0/task:0/device:CPU:0", "CPU")).prepare()
+    kernel_registry.ensure_registered("CPU")
     assert not kernel_registry.has_kernels_for("GPU")
     for _ in range(2):
-        RemoteDevice(DeviceAttributes("/job:a/replica:0/task:0/device:GPU:0", "GPU")).prepare()
+        kernel_registry.ensure_registered("GPU")
 
     found = [kernel.device_type for kernel in kernel_registry._kernels["Neg"]]
     assert found == ["GPU"]

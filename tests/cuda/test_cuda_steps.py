@@ -20,6 +20,17 @@ from tests.cuda.conftest import Gpus
 from tests.tiers import constant, feed, graph, op, read, resource, session_on
 
 
+class Counter:
+    """A variable on the current device, and what is done with it: initialised, `x` added, read."""
+
+    def __init__(self, x: Any, initial: Any) -> None:
+        self.x = x
+        v = resource(x.dims)
+        self.init = op("AssignVariableOp", v, initial)
+        self.add = op("AssignAddVariableOp", v, x)
+        self.value = read(v)
+
+
 @pytest.mark.parametrize("seed", range(10))
 async def test_values_go_in_and_come_out(gpus: Gpus, seed: int):
     gpus.stub._random.seed(seed)
@@ -38,16 +49,13 @@ async def test_values_go_in_and_come_out(gpus: Gpus, seed: int):
 async def test_variables_are_read_and_written(gpus: Gpus, seed: int):
     gpus.stub._random.seed(seed)
     with graph() as g:
-        v, x = resource([2]), feed([2])
-        init = op("AssignVariableOp", v, constant([1.0, 2.0]))
-        add = op("AssignAddVariableOp", v, x)
-        value = read(v)
+        counter = Counter(feed([2]), constant([1.0, 2.0]))
 
     async with session_on(g, "off") as session:
-        await session.run(init)
+        await session.run(counter.init)
         for _ in range(3):
-            await session.run(add, {x: [1, 1]})
-        np.testing.assert_array_equal(await session.run(value), [4, 5])
+            await session.run(counter.add, {counter.x: [1, 1]})
+        np.testing.assert_array_equal(await session.run(counter.value), [4, 5])
 
 
 async def test_what_has_no_kernel_runs_on_the_processor(gpus: Gpus, caplog: pytest.LogCaptureFixture):
@@ -99,23 +107,20 @@ async def test_no_device_is_made_if_the_session_wants_none(gpus: Gpus):
 async def test_two_sessions_share_a_gpu(gpus: Gpus):
     stub = gpus.stub
     with graph() as g:
-        v, x = resource([2]), feed([2])
-        init = op("AssignVariableOp", v, constant([0.0, 0.0]))
-        add = op("AssignAddVariableOp", v, x)
-        value = read(v)
+        counter = Counter(feed([2]), constant([0.0, 0.0]))
 
     async with session_on(g, "off") as first:
-        await first.run(init)
+        await first.run(counter.init)
         async with session_on(g, "off") as second:
-            await second.run(init)
+            await second.run(counter.init)
             await asyncio.gather(
-                *(first.run(add, {x: [1, 1]}) for _ in range(5)),
-                *(second.run(add, {x: [2, 2]}) for _ in range(5)),
+                *(first.run(counter.add, {counter.x: [1, 1]}) for _ in range(5)),
+                *(second.run(counter.add, {counter.x: [2, 2]}) for _ in range(5)),
             )
-            np.testing.assert_array_equal(await first.run(value), [5, 5])
-            np.testing.assert_array_equal(await second.run(value), [10, 10])
+            np.testing.assert_array_equal(await first.run(counter.value), [5, 5])
+            np.testing.assert_array_equal(await second.run(counter.value), [10, 10])
             assert (stub.counts["context"], stub.counts["pool"], stub.counts["stream"]) == (1, 1, 6)
-        np.testing.assert_array_equal(await first.run(value), [5, 5])
+        np.testing.assert_array_equal(await first.run(counter.value), [5, 5])
         assert (stub.counts["context"], stub.counts["module"], stub.counts["stream"]) == (1, 1, 3)
 
 
@@ -174,17 +179,14 @@ async def test_a_device_belongs_to_a_task_of_a_cluster(gpus: Gpus, count: int):
     with graph() as g:
         x = feed([count])
         with g.device("/job:worker/task:1/device:GPU:0"):
-            v = resource([count])
-            init = op("AssignVariableOp", v, op("Neg", x))
-            add = op("AssignAddVariableOp", v, x)
-            value = read(v)
+            counter = Counter(x, op("Neg", x))
         with g.device("/job:worker/task:0/device:GPU:0"):
-            y = op("Add", value, x)
+            y = op("Add", counter.value, x)
 
     async with InMemoryCluster({"worker": 2}) as cluster, cluster.session("worker", 0, graph=g) as session:
         for k in range(3):
-            await session.run(init, {x: np.arange(count)})
-            await session.run(add, {x: np.full(count, k)})
+            await session.run(counter.init, {x: np.arange(count)})
+            await session.run(counter.add, {x: np.full(count, k)})
             found = await session.run(y, {x: np.full(count, 10)})
             np.testing.assert_array_equal(found, 10 + k - np.arange(count))
         names = [device.name for device in await session.list_devices()]

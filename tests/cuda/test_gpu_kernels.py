@@ -7,10 +7,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from aioexec.devices.cuda.kernel_table import DEVICE_TYPE
 from aioexec.devices.cuda.programs import products
 from aioexec.devices.cuda.ptx.contractions import Tile
-from aioexec.devices.cuda.registration import maker, register_gpu_kernels
+from aioexec.devices.cuda.registration import DEVICE_TYPE, maker, register_gpu_kernels
 from aioexec.devices.cuda.supported import FAMILIES
 from aioexec.errors import OpError, UnimplementedError
 from aioexec.graph import registry

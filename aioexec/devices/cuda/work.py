@@ -22,7 +22,6 @@ from aioexec.devices.cuda.driver import CudaError, Handle
 from aioexec.devices.cuda.event import Batch, CudaBuffer, CudaEvent
 from aioexec.devices.cuda.gpu import Gpu, GPUs
 from aioexec.devices.cuda.graph import CudaGraph
-from aioexec.devices.cuda.kernel_table import ensure_kernels
 from aioexec.devices.cuda.launch import Address, Launch, Module
 from aioexec.devices.cuda.matrix_product import MatrixProduct, ProductCall
 from aioexec.devices.cuda.open_gpu import OpenGpu
@@ -68,9 +67,8 @@ class WorkingDevice(MemoryDevice):
             await idle
 
     def prepare(self) -> None:
-        """Register the kernels, load libraries, and make a context; if that fails, so does the first use."""
+        """Load libraries, and make a context; if that fails, so does the first use."""
         open_library()
-        ensure_kernels()
         with contextlib.suppress(OpError):
             self._opened()
 

@@ -10,7 +10,8 @@ The node's attribute `_kernel` selects kernels by label; nodes without it use th
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aioexec.data_classes import dataclass
@@ -103,6 +104,11 @@ def _shown(value: Any) -> str:
 
 
 _kernels: dict[str, list[KernelDef]] = {}
+"""By op."""
+_registrations: dict[str, Callable[[], None]] = {}
+"""By device type; see `register_when_used`."""
+_registering = threading.Lock()
+"""Held during these calls, since several planner threads may need them at once."""
 
 
 def register_kernel(
@@ -146,10 +152,18 @@ def has_kernels_for(device_type: str) -> bool:
     return any(kernel.device_type == device_type for kernels in _kernels.values() for kernel in kernels)
 
 
-def may_replace(op_type: str, device_type: str) -> bool:
-    """Whether passes may put nodes of an op on a device: a type with kernels of its own needs one for the op."""
-    has_one = any(kernel.device_type == device_type for kernel in _kernels.get(op_type, ()))
-    return has_one or device_type == "CPU" or not has_kernels_for(device_type)
+def register_when_used(device_type: str, register: Callable[[], None]) -> None:
+    """Have a call register the kernels of a device type when a session with such a device first plans; it may take long."""
+    _registrations[device_type] = register
+
+
+def ensure_registered(device_type: str) -> None:
+    """Make the call of `register_when_used` for a device type, unless it has kernels; not for the event loop."""
+    register = _registrations.get(device_type)
+    if register is not None:
+        with _registering:
+            if not has_kernels_for(device_type):
+                register()
 
 
 def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernels: bool) -> KernelDef:

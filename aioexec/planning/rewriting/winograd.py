@@ -16,8 +16,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.device_spec import parse
-from aioexec.graph.kernels.kernel_registry import may_replace
 from aioexec.graph.node import Operation
 from aioexec.planning.rewriting.replacement import Rewriting
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value, known_value
@@ -73,8 +71,6 @@ def _filter_of(node: Node) -> Value | None:
     """The constant filters of a convolution that is to be replaced; None for any other node."""
     if not node.computes("Conv2D") or node.controls:
         return None
-    if not may_replace("_WinogradConv2D", parse(node.device).device_type or "CPU"):
-        return None
     attrs, filter = node.op.attrs, known_value(node.inputs[1])
     if filter is None or filter.dtype != np.float32 or filter.shape[:2] != (3, 3):
         return None
@@ -91,11 +87,25 @@ def _filter_of(node: Node) -> Value | None:
 
 
 def _replace(rewriting: Rewriting, node: Node, filter: Value) -> None:
-    """Replace a convolution by one with the transformed filters, a constant."""
-    known = _transformed.get(node.op)
-    if known is None or known.source is not filter:
-        known = _transformed[node.op] = _Transformed(filter, transform_filters(filter))
-    inputs = [node.inputs[0], rewriting.constant(known.filter, node, "/winograd")]
+    """Replace a convolution by one with the transformed filters, a constant.
+
+    They are transformed last, when the device is known to have a kernel for the new node.
+    """
     names = ("padding", "explicit_paddings")
     attrs = {name: node.op.attrs[name] for name in names if name in node.op.attrs}
-    rewriting.replace([node], [(node, 0)], rewriting.make("_WinogradConv2D", node, inputs, **attrs))
+    empty = rewriting.constant(np.broadcast_to(filter.dtype.type(0), _shape_of(filter)), node, "/winograd")
+    made = rewriting.make("_WinogradConv2D", node, [node.inputs[0], empty], **attrs)
+    made.inputs[1] = rewriting.constant(_transformed_filters(node.op, filter), node, "/winograd")
+    rewriting.replace([node], [(node, 0)], made)
+
+
+def _shape_of(filter: Value) -> tuple[int, ...]:
+    """The shape of the transformed filters."""
+    return (FILTER.shape[0] ** 2, *filter.shape[2:])
+
+
+def _transformed_filters(op: Operation, filter: Value) -> Value:
+    known = _transformed.get(op)
+    if known is None or known.source is not filter:
+        known = _transformed[op] = _Transformed(filter, transform_filters(filter))
+    return known.filter
