@@ -368,6 +368,10 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         ),
         "aioexec.ops.random.random_ops": "dropout",
         "aioexec.ops.reduction.statistics": "moments zero_fraction",
+        "aioexec.recurrent.dynamic": "bidirectional_dynamic_rnn dynamic_rnn",
+        "aioexec.recurrent.raw": "raw_rnn",
+        "aioexec.recurrent.rnn_cell": "rnn_cell=",
+        "aioexec.recurrent.static": "static_bidirectional_rnn static_rnn static_state_saving_rnn",
     },
     "aioexec.random": {
         "aioexec.ops.random.distributions": "gamma=random_gamma poisson=random_poisson",
@@ -379,6 +383,14 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
             "stateless_categorical stateless_multinomial stateless_normal=stateless_random_normal "
             "stateless_truncated_normal stateless_uniform=stateless_random_uniform"
         ),
+    },
+    "aioexec.recurrent.rnn_cell": {
+        "aioexec.recurrent.basic_cells": "BasicRNNCell GRUCell",
+        "aioexec.recurrent.cell": "RNNCell",
+        "aioexec.recurrent.dropout": "DropoutWrapper",
+        "aioexec.recurrent.lstm_cells": "BasicLSTMCell LSTMCell LSTMStateTuple",
+        "aioexec.recurrent.multi_cell": "MultiRNNCell",
+        "aioexec.recurrent.wrappers": "DeviceWrapper ResidualWrapper",
     },
     "aioexec.signal": {
         "aioexec.ops.math.fourier": (

@@ -87,5 +87,16 @@ if TYPE_CHECKING:
     )
     from aioexec.ops.random.random_ops import dropout as dropout
     from aioexec.ops.reduction.statistics import moments as moments, zero_fraction as zero_fraction
+    from aioexec.recurrent import rnn_cell as rnn_cell
+    from aioexec.recurrent.dynamic import (
+        bidirectional_dynamic_rnn as bidirectional_dynamic_rnn,
+        dynamic_rnn as dynamic_rnn,
+    )
+    from aioexec.recurrent.raw import raw_rnn as raw_rnn
+    from aioexec.recurrent.static import (
+        static_bidirectional_rnn as static_bidirectional_rnn,
+        static_rnn as static_rnn,
+        static_state_saving_rnn as static_state_saving_rnn,
+    )
 else:
     __getattr__, __dir__ = public_names(__name__)

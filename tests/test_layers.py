@@ -29,7 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
-    ["layers"],
+    ["layers < recurrent"],
     ["sessions"],
     ["distributed < train"],
     ["serving"],
