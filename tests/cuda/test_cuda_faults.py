@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
-from aioexec.devices.cuda.driver import CudaError
+from aioexec.devices.cuda.driver import CudaError, Driver
 from aioexec.devices.cuda.pinned import SMALL
 from aioexec.errors import FailedPreconditionError, InternalError, ResourceExhaustedError, UnavailableError
 from tests.cuda.conftest import Gpus
@@ -57,6 +58,33 @@ async def test_an_illegal_access_names_the_node_and_loses_the_device(gpus: Gpus)
         for each in (elsewhere, here):
             np.testing.assert_array_equal(await session.run(each, {x: [1, 2]}), [-1, -2])
     assert len(gpus.stub.faults) == 1
+    gpus.stub.faults.clear()
+
+
+async def test_an_illegal_access_that_a_copy_reports_first_names_a_node_that_computes(
+    gpus: Gpus, monkeypatch: pytest.MonkeyPatch
+):
+    """The thread that waits for the copy of the result is the first to see the error of the kernel."""
+    with graph() as g:
+        x = feed([2])
+        wild, tame = op("Neg", op("Exp", x, name="culprit"), name="then"), op("Neg", x)
+    async with session_on(g, "off") as session:
+        await session.run(tame, {x: [1, 2]})
+        synchronize, is_reported = Driver.synchronize, threading.Event()
+
+        def ordered(driver: Driver, event: int) -> None:
+            stream = threading.current_thread().name
+            if stream.endswith("compute"):
+                assert is_reported.wait(60)
+            try:
+                synchronize(driver, event)
+            finally:
+                if stream.endswith("copy-out"):
+                    is_reported.set()
+
+        monkeypatch.setattr(Driver, "synchronize", ordered)
+        with pytest.raises(InternalError, match=r"'(culprit|then)' on .*GPU:0.*CUDA_ERROR_ILLEGAL_ADDRESS"):
+            await session.run(wild, {x: [1, 2]})
     gpus.stub.faults.clear()
 
 

@@ -25,14 +25,15 @@ class OpenGpu:
     def __init__(self, gpu: Gpu, device: str) -> None:
         gpu.driver.enter(gpu.context)
 
-        def stream(purpose: str) -> Stream:
+        def stream(purpose: str, computing: Stream | None = None) -> Stream:
             located = partial(gpu.located, device=device)
-            return Stream(f"aioexec-gpu-{gpu.ordinal}-{purpose}", gpu.driver, gpu.context, located)
+            name = f"aioexec-gpu-{gpu.ordinal}-{purpose}"
+            return Stream(name, gpu.driver, gpu.context, located, computing)
 
         self.gpu = gpu
         self.compute = stream("compute")
-        self.incoming = stream("copy-in")
-        self.outgoing = stream("copy-out")
+        self.incoming = stream("copy-in", self.compute)
+        self.outgoing = stream("copy-out", self.compute)
         self.pinned = PinnedMemory(gpu.driver, gpu.context)
         self.workspace: CudaBuffer | None = None
 

@@ -24,23 +24,30 @@ from aioexec.in_thread import NO_THREAD, in_thread, no_thread
 class Stream:
     """See the module.
 
-    Constant: `handle`; `_located`, which makes the error of work from that of the driver. Changing: `_batch`, the one that
-    takes work now, if any, and `_last`, the last that was begun; `_count`, of batches; `_seen`, of each other stream, the
-    number of the last batch that this one waits for; `_queue`, what the running thread takes batches from; `_threads`, those
-    that have not been joined.
+    Constant: `handle`; `_computing`; `_located`, which makes the error of work from that of the driver. Changing: `_batch`, the
+    one that takes work now, if any, and `_last`, the last that was begun; `_count`, of batches; `_seen`, of each other stream,
+    the number of the last batch that this one waits for; `_queue`, what the running thread takes batches from; `_threads`,
+    those that have not been joined.
 
     Args:
         context: the GPU's.
+        computing: the stream that runs kernels, unless this is it: it reports an error first that both see.
     """
 
     def __init__(
-        self, name: str, driver: Driver, context: Handle, located: Callable[[CudaError], Exception]
+        self,
+        name: str,
+        driver: Driver,
+        context: Handle,
+        located: Callable[[CudaError], Exception],
+        computing: Stream | None = None,
     ) -> None:
         self.name = name
         self.handle = driver.create_stream()
         self._driver = driver
         self._context = context
         self._located = located
+        self._computing = computing
         self._batch: Batch | None = None
         self._last: Batch | None = None
         self._count = 0
@@ -133,7 +140,11 @@ class Stream:
             if batch.end is not None:
                 self._driver.destroy_event(batch.end)
         batch.end = None
-        batch.finish(None if error is None else self._located(error))
+        blamed = None if self._computing is None else self._computing.unfinished
+        if error is not None and error.is_sticky and blamed is not None:
+            blamed.add(CudaEvent(), lambda _: batch.finish(self._located(error)))
+        else:
+            batch.finish(None if error is None else self._located(error))
 
     def dismiss(self) -> None:
         """Have the thread end after the work that was given so far; more work starts another."""
