@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         errors as errors,
         graph_util as graph_util,
         image as image,
+        layers as layers,
         linalg as linalg,
         lookup as lookup,
         losses as losses,

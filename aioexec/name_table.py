@@ -48,6 +48,7 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         ),
         "aioexec.graph_util": "graph_util=",
         "aioexec.image": "image=",
+        "aioexec.layers": "layers=",
         "aioexec.linalg": "linalg=",
         "aioexec.lookup": "lookup=",
         "aioexec.losses": "losses=",
@@ -248,6 +249,19 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
             "resize_nearest_neighbor rgb_to_grayscale rgb_to_hsv"
         ),
         "aioexec.ops.pooling.patches": "extract_image_patches",
+    },
+    "aioexec.layers": {
+        "aioexec.layers.base": "Layer",
+        "aioexec.layers.convolutional": "Conv1D Conv2D Conv3D conv1d conv2d conv3d",
+        "aioexec.layers.core": "Dense Dropout Flatten dense dropout flatten",
+        "aioexec.layers.input_spec": "InputSpec",
+        "aioexec.layers.normalization": "BatchNormalization batch_normalization",
+        "aioexec.layers.pooling": (
+            "AveragePooling1D AveragePooling2D AveragePooling3D MaxPooling1D MaxPooling2D MaxPooling3D "
+            "average_pooling1d average_pooling2d average_pooling3d max_pooling1d max_pooling2d max_pooling3d"
+        ),
+        "aioexec.layers.separable": "SeparableConv1D SeparableConv2D separable_conv1d separable_conv2d",
+        "aioexec.layers.transposed": "Conv2DTranspose Conv3DTranspose conv2d_transpose conv3d_transpose",
     },
     "aioexec.linalg": {
         "aioexec.ops.array.arrays": "matrix_transpose transpose=matrix_transpose",

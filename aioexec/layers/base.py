@@ -397,6 +397,23 @@ class Layer:
         return self._scope.name
 
 
+def constructor_arguments(names: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for the constructor of the base class, from the local names of a constructor with the same arguments."""
+    arguments = {key: value for key, value in names.items() if key not in ("self", "__class__", "kwargs")}
+    return {**arguments, **names["kwargs"]}
+
+
+def apply_once(kind: Callable[..., Layer], arguments: dict[str, Any]) -> Any:
+    """Create a layer from the arguments of a function of `tf.layers`, and apply it to `inputs`.
+
+    Of the arguments, `name` is also the exact scope, `reuse` says whether its variables must exist, and `training` belongs to
+    the call.
+    """
+    inputs, reuse = arguments.pop("inputs"), arguments.pop("reuse")
+    of_call = {key: arguments.pop(key) for key in ("training",) if key in arguments}
+    return kind(**arguments, _scope=arguments["name"], _reuse=reuse)(inputs, **of_call)
+
+
 def snake_case(name: str) -> str:
     """The name of a class as that of a scope: `Conv2DTranspose` is conv2d_transpose, `_Hidden` is private__hidden."""
     parted = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)

@@ -26,13 +26,13 @@ def batch_normalization(
     with op_scope(name, "batchnorm", x, mean, variance, scale, offset):
         value = convert_to_tensor(x)
         dtype = value.dtype.base_dtype
-        inverse = apply_op("Rsqrt", apply_op("AddV2", variance, variance_epsilon))
+        inverse = apply_op("Rsqrt", apply_op("AddV2", variance, variance_epsilon, name="add"))
         if scale is not None:
-            inverse = apply_op("Mul", inverse, scale)
-        shift = apply_op("Mul", mean, inverse)
-        shift = apply_op("Neg", shift) if offset is None else apply_op("Sub", offset, shift)
-        product = apply_op("Mul", value, in_dtype(inverse, dtype))
-        return apply_op("AddV2", product, in_dtype(shift, dtype))
+            inverse = apply_op("Mul", inverse, scale, name="mul")
+        product = apply_op("Mul", value, in_dtype(inverse, dtype), name="mul")
+        shift = apply_op("Mul", mean, inverse, name="mul")
+        shift = apply_op("Neg", shift) if offset is None else apply_op("Sub", offset, shift, name="sub")
+        return apply_op("AddV2", product, in_dtype(shift, dtype), name="add")
 
 
 def in_dtype(value: Tensor, dtype: dtypes.DType) -> Tensor:
