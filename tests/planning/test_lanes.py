@@ -129,6 +129,28 @@ def test_the_dearer_a_row_the_more_parts_has_it(cost: int, grain: int, count: in
     assert sum(part.launch.words[1] for part in parts) == 10_000
 
 
+@pytest.mark.parametrize(
+    ("share", "lanes_count", "sizes"),
+    [
+        (1, 2, [64] * 16),
+        (256, 2, [256] * 4),
+        (384, 2, [512, 512]),
+        (384, 8, [128] * 8),
+        (2048, 2, [512, 512]),
+    ],
+)
+def test_parts_have_a_share_or_more_if_there_are_enough_for_all_workers(
+    share: int, lanes_count: int, sizes: list[int]
+):
+    x, y = Buffer(4096, slot=-1), Buffer(4096, slot=-1)
+    units = Units(0, (4, 4), 64, share=share)
+    launch = Launch(KERNEL, (Operand("input", 0), Operand("output", 0)), (1024,), cost=10**8, units=units)
+
+    parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 0)), 0), lanes_count, 1)
+
+    assert [part.launch.words[0] for part in parts] == sizes
+
+
 def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
     launch = Launch(
         KERNEL, (Operand("input", 0), Operand("output", 0)), (1, 64, 4, 4), (), 50, Units(1, (4, 4), 1)

@@ -9,8 +9,7 @@ is transposed in registers during the copy. It is not copied for few rows, nor w
 unless it is transposed or scaled; tiles then prefetch its rows and, where these are a page or longer and most of the matrix is
 not cached, those of the next panel (32 x 3136 x 1024, of 12 MiB: 1.4 times as fast).
 
-Left matrix: a block of it is copied if it is transposed, unless tiles are low and the right matrix has few panels; and with
-high tiles also if its rows would evict each other from the first-level cache.
+Left matrix: a block of it is copied if it is transposed, unless tiles are low and the right matrix has few panels.
 
 Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of aioexec.
 
@@ -33,8 +32,10 @@ from numba.extending import intrinsic
 WORD = ir.IntType(64)
 PADDING = 64
 """Bytes between panels, which would lie on top of each other in the first-level cache."""
-BLOCK_ROWS = 336
-"""The most rows of the left matrix that one copy of a strip is for: of more only some would stay in the second-level cache."""
+BLOCK_ROWS, STRIP_ROWS = 336, 672
+"""The most rows of the left matrix that are turned at once, and for which a strip is copied once: of these the result still
+stays in the second-level cache from one part of the terms to the next.
+"""
 WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
 LARGE = 2**18
@@ -45,8 +46,6 @@ TURNED_PANELS = 4
 """Panels of the right matrix from which on it pays to turn the left one, where tiles are low."""
 PAGE = 4096
 """Rows so many bytes apart, or a multiple, push each other out of the first-level cache before a second tile reads them."""
-SAME_SETS = 1024
-"""Rows so many bytes apart, or a multiple, share a few places of the first-level cache: more than six at once are too many."""
 
 
 def few_rows(tiles: ModuleType) -> tuple[int, int]:
@@ -126,15 +125,14 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
 
 def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     fill_strip = make_fill_strip(tiles, offset, compiled)
-    lanes_of, copy_rows = make_lanes_of(tiles), make_copy_rows(tiles, offset, compiled)
-    product = make_panel_product(tiles, compiled)
-    cut_product = make_cut_product(product, offset, compiled)
+    strip_product = make_strip_product(tiles, offset, compiled)
+    lanes_of = make_lanes_of(tiles)
     vector_bytes, line, deepest = tiles.registers().vector_bytes, line_bytes(tiles), depth_of(tiles)
     result_at, block_at = strip_bytes(tiles), strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
     memory_of = make_memory(
         lambda size: block_at + BLOCK_ROWS * (deepest * size + vector_bytes), vector_bytes
     )
-    can_copy = is_high(tiles)
+    can_turn = is_high(tiles)
 
     @compiled
     def packed_product(
@@ -145,45 +143,78 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         lanes = lanes_of(c)
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
-        block_rows, block_pitch = offset(strip, block_at * lanes // vector_bytes), deepest + lanes
-        is_turned = a_inner != 1 and (can_copy or n >= TURNED_PANELS * wide)
-        is_copied = is_turned or (can_copy and a_row % (SAME_SETS * lanes // vector_bytes) == 0)
+        turned = offset(strip, block_at * lanes // vector_bytes)
+        is_turned = a_inner != 1 and (can_turn or n >= TURNED_PANELS * wide)
         columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
         pitch = most * wide + PADDING * lanes // vector_bytes
+        groups = (m + STRIP_ROWS - 1) // STRIP_ROWS
+        tall = (m + groups * WHOLE_TILES - 1) // (groups * WHOLE_TILES) * WHOLE_TILES if groups > 1 else m
+        for group in range(groups):
+            row = group * tall
+            height = min(tall, m - row)
+            for stripe in range((n + columns - 1) // columns):
+                j = stripe * columns
+                count = min(columns, n - j)
+                for part in range(parts):  # a range with a step would raise an error for a step of 0
+                    p = part * most
+                    depth = min(k - p, most)
+                    place = offset(b, j * ldb + p if trans_b else p * ldb + j)
+                    fill_strip(trans_b, place, ldb, alpha, strip, pitch, depth, count)
+                    strip_product(
+                        height, count, depth, offset(a, row * a_row + p * a_inner), a_row, a_inner, is_turned, strip, pitch,
+                        adds or p > 0, offset(c, row * ldc + j), ldc, whole, turned,
+                    )  # fmt: skip
+
+    return packed_product
+
+
+def make_strip_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    lanes_of, copy_rows = make_lanes_of(tiles), make_copy_rows(tiles, offset, compiled)
+    product, deepest = make_panel_product(tiles, compiled), depth_of(tiles)
+    cut_product = make_cut_product(product, offset, compiled)
+
+    @compiled
+    def strip_product(
+        m: Any, n: Any, depth: Any, a: Any, a_row: Any, a_inner: Any, is_turned: Any, strip: Any, pitch: Any, adds: Any, c: Any,
+        ldc: Any, whole: Any, turned: Any,
+    ) -> None:  # fmt: skip
+        """Multiply by the panels of a strip, block by block of the left matrix."""
+        lanes = lanes_of(c)
+        wide, turned_pitch = 2 * lanes, deepest + lanes
         blocks = (m + BLOCK_ROWS - 1) // BLOCK_ROWS
         tall = (m + blocks * WHOLE_TILES - 1) // (blocks * WHOLE_TILES) * WHOLE_TILES if blocks > 1 else m
         for block in range(blocks):
             row = block * tall
             height = min(tall, m - row)
-            for part in range(parts):  # a range with a step would raise an error for a step of 0
-                p = part * most
-                depth = min(k - p, most)
-                left, left_row, left_inner = offset(a, row * a_row + p * a_inner), a_row, a_inner
-                if is_copied:
-                    copy_rows(left, a_row, a_inner, block_rows, block_pitch, height, depth)
-                    left, left_row, left_inner = block_rows, block_pitch, 1
-                for stripe in range((n + columns - 1) // columns):
-                    j = stripe * columns
-                    count = min(columns, n - j)
-                    place = offset(b, j * ldb + p if trans_b else p * ldb + j)
-                    fill_strip(trans_b, place, ldb, alpha, strip, pitch, depth, count)
-                    for number in range((count + wide - 1) // wide):
-                        begin = number * wide
-                        panel, result = offset(strip, number * pitch), offset(c, row * ldc + j + begin)
-                        width = min(wide, count - begin)
-                        if lanes < width < wide:
-                            cut_product(
-                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc,
-                                whole,
-                            )  # fmt: skip
-                        else:
-                            product(
-                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc
-                            )  # fmt: skip
+            left, left_row, left_inner = offset(a, row * a_row), a_row, a_inner
+            if is_turned:
+                copy_rows(left, a_row, a_inner, turned, turned_pitch, height, depth)
+                left, left_row, left_inner = turned, turned_pitch, 1
+            for number in range((n + wide - 1) // wide):
+                begin = number * wide
+                panel, result = offset(strip, number * pitch), offset(c, row * ldc + begin)
+                width = min(wide, n - begin)
+                if lanes < width < wide:
+                    cut_product(
+                        height,
+                        width,
+                        depth,
+                        left,
+                        left_row,
+                        left_inner,
+                        panel,
+                        wide,
+                        adds,
+                        result,
+                        ldc,
+                        whole,
+                    )
+                else:
+                    product(height, width, depth, left, left_row, left_inner, panel, wide, adds, result, ldc)
 
-    return packed_product
+    return strip_product
 
 
 def make_copy_rows(tiles: ModuleType, offset: Any, compiled: Any) -> Any:

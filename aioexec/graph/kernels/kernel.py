@@ -309,14 +309,16 @@ class Operand:
 class Units:
     """The division of a launch among workers: it has `words[word]` independent units of work.
 
-    Unit u of operand k begins u * strides[k] bytes after unit 0. Tasks are multiples of `grain` units. `words[first]`, if the
-    kernel has such an argument, is the number of its first unit.
+    Unit u of operand k begins u * strides[k] bytes after unit 0. Tasks are multiples of `grain` units. If there are enough
+    units for all workers, each task has `share` of them or more, for what the kernel copies for each task. `words[first]`, if
+    the kernel has such an argument, is the number of its first unit.
     """
 
     word: int
     strides: tuple[int, ...]
     grain: int
     first: int | None = None
+    share: int = 1
 
     def words_of(self, words: tuple[int, ...], begin: int, count: int) -> tuple[int, ...]:
         """Return the arguments for `count` units of a launch with these arguments, from its unit `begin` on."""

@@ -26,8 +26,8 @@ _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
 MOST_LAUNCHES = 64
 LARGE = 2**28
 """Multiply-adds from which BLAS (if it has kernels for the processor) is faster, because it also packs the left matrix."""
-LARGE_SHARE = 8
-"""Tiles of columns (256) or rows (336) in a share that BLAS computes."""
+SHARE_COLUMNS, SHARE_ROWS = 384, 336
+"""Columns or rows from which the other matrix is worth copying for a share."""
 LEAST_COLUMNS = 128
 FAR, FAR_COST = 2**19, 0.045
 """Bytes of a matrix from which a step loads it from the L3 cache or memory, and nanoseconds per byte loaded from there."""
@@ -158,15 +158,18 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     are few, or if the left matrix is transposed and at least as large, and is then packed.
 
     Sums are never divided, so tiled results do not depend on the number of workers; those of BLAS may, since BLAS treats the
-    last columns of a share differently and packs the other matrix for each share. Shares are multiples of the tiles of every
-    processor, and exceed the rows that the vector loop takes. The operands after the product are those of an epilogue.
+    last columns of a share differently. Large products by BLAS, and products of a transposed left matrix, copy the other
+    matrix for each share. Shares are multiples of the tiles of every processor, and exceed the rows that the vector loop
+    takes. The operands after the product are those of an epilogue.
     """
     how, m, n = words[0], *words[3:5]
     lda, ldb, ldc = words[12:15]
-    tiles = LARGE_SHARE if how == product_loops.LARGE else 1
+    copies = how == product_loops.LARGE or flip_x
     if m == 1 or (n >= LEAST_COLUMNS and not (flip_x and m >= n)):
-        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize, *IN_PLACE[1:]), 32 * tiles)
-    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, *IN_PLACE), 42 * tiles)
+        strides = (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize, *IN_PLACE[1:])
+        return Units(4, strides, 32, share=SHARE_COLUMNS if copies else 1)
+    strides = ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, *IN_PLACE)
+    return Units(3, strides, 42, share=SHARE_ROWS if copies else 1)
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:

@@ -261,6 +261,7 @@ def parts(row: PendingRow, lanes: int, grain: int, divisor: int = 1) -> list[Pen
     total = launch.words[units.word]
     few = min(_FEW_PER_LANE * lanes, launch.cost // least)
     wanted = max(few, min(MOST_PER_LANE * lanes, launch.cost // max(_LONG_PART_NS, grain)))
+    wanted = min(wanted, max(lanes, total // units.share))
     wanted -= wanted % lanes if wanted > lanes else 0  # the same number for each lane, else one ends later
     grains = -(-total // units.grain)
     least, larger = divmod(grains, max(min(wanted, grains), 1))

@@ -203,16 +203,17 @@ def test_clipping_by_a_global_norm_that_is_not_finite_gives_nan():
 
 
 @pytest.mark.parametrize(
-    ("m", "k", "n", "transpose_a", "columns", "rows"),
+    ("m", "k", "n", "transpose_a", "unit", "grain", "share"),
     [
-        (256, 784, 512, False, 32, None),
-        (784, 64, 512, True, None, 42),
-        (1024, 1024, 1024, False, 256, None),
-        (1024, 1024, 1024, True, None, 336),
+        (256, 784, 512, False, "column", 32, 1),
+        (784, 64, 512, True, "row", 42, 336),
+        (64, 784, 512, True, "column", 32, 384),
+        (1024, 1024, 1024, False, "column", 32, 384),
+        (1024, 1024, 1024, True, "row", 42, 336),
     ],
 )
-def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_other_matrix(
-    m: int, k: int, n: int, transpose_a: bool, columns: int | None, rows: int | None
+def test_shares_are_large_where_each_copies_the_other_matrix(
+    m: int, k: int, n: int, transpose_a: bool, unit: str, grain: int, share: int
 ):
     float32 = np.dtype(np.float32)
     a, b = Spec(float32, (k, m) if transpose_a else (m, k)), Spec(float32, (k, n))
@@ -222,8 +223,8 @@ def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_oth
     assert found is not None
     (row,) = found.rows
     assert row.units is not None
-    assert row.words[row.units.word] == (m if columns is None else n)
-    assert row.units.grain == (rows if columns is None else columns)
+    assert row.words[row.units.word] == (m if unit == "row" else n)
+    assert (row.units.grain, row.units.share) == (grain, share)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
