@@ -253,7 +253,100 @@ def raw(emits: bool) -> Builder:
     return build
 
 
+def shared(nn: Any) -> Built:
+    """One network for training and another one with its variables."""
+    x = nn.placeholder(nn.float32, [BATCH, STEPS, DEPTH])
+    found = []
+    for reuse in (None, True):
+        with nn.variable_scope("model", reuse=reuse, initializer=filled(nn)):
+            cell = nn.nn.rnn_cell.MultiRNNCell([nn.nn.rnn_cell.LSTMCell(UNITS) for _ in range(2)])
+            found.append(nn.nn.dynamic_rnn(cell, x, dtype=nn.float32))
+            found.append(
+                nn.nn.bidirectional_dynamic_rnn(cell, nn.nn.rnn_cell.GRUCell(2), x, dtype=nn.float32)
+            )
+    return built(nn, found, {x: values(1, BATCH, STEPS, DEPTH)}, x)
+
+
+def written_out(nn: Any) -> Built:
+    """A loop in Python over the steps, which shares the variables of the first one; one cell is in both layers."""
+    x = nn.placeholder(nn.float32, [BATCH, STEPS, DEPTH])
+    cell = nn.nn.rnn_cell.BasicLSTMCell(UNITS, forget_bias=0.0)
+    stack = nn.nn.rnn_cell.MultiRNNCell([cell] * 2)
+    state = stack.zero_state(BATCH, nn.float32)
+    outputs = []
+    with nn.variable_scope("RNN", initializer=filled(nn)) as scope:
+        for time in range(STEPS):
+            if time > 0:
+                scope.reuse_variables()
+            output, state = stack(x[:, time, :], state)
+            outputs.append(output)
+    return built(nn, [outputs, state], {x: values(1, BATCH, STEPS, DEPTH)}, x)
+
+
+def of_old_style(nn: Any) -> Built:
+    """A cell that defines the call itself, with a scope of its own, without a constructor of the base."""
+
+    class Old(nn.nn.rnn_cell.RNNCell):
+        def __init__(self, units: int) -> None:
+            self.units = units
+
+        @property
+        def state_size(self) -> int:
+            return self.units
+
+        @property
+        def output_size(self) -> int:
+            return self.units
+
+        def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+            with nn.variable_scope(scope or type(self).__name__):
+                w = nn.get_variable("w", [DEPTH, self.units])
+                output = nn.tanh(nn.matmul(inputs, w) + state)
+            return output, output
+
+    x = nn.placeholder(nn.float32, [BATCH, STEPS, DEPTH])
+    with nn.variable_scope("net", initializer=filled(nn)):
+        found = nn.nn.dynamic_rnn(Old(UNITS), x, LENGTHS, dtype=nn.float32)
+    return built(nn, found, {x: values(1, BATCH, STEPS, DEPTH)}, x)
+
+
+def in_a_loop(nn: Any) -> Built:
+    """A network in the body of a loop over groups of sequences."""
+    x = nn.placeholder(nn.float32, [2, BATCH, STEPS, DEPTH])
+    cell = nn.nn.rnn_cell.GRUCell(UNITS)
+
+    def last(rows: Any) -> Any:
+        return nn.nn.dynamic_rnn(cell, rows, LENGTHS, dtype=nn.float32)[1]
+
+    with nn.variable_scope("net", initializer=filled(nn)):
+        found = nn.map_fn(last, x)
+    return built(nn, found, {x: values(1, 2, BATCH, STEPS, DEPTH)}, x)
+
+
+def given_scopes(nn: Any) -> Built:
+    """Cells called with a scope: a name, and one that was opened before."""
+    x = nn.placeholder(nn.float32, [BATCH, DEPTH])
+    found = []
+    with nn.variable_scope("net", initializer=filled(nn)):
+        for make in (
+            nn.nn.rnn_cell.GRUCell,
+            lambda n: nn.nn.rnn_cell.MultiRNNCell([nn.nn.rnn_cell.GRUCell(n)]),
+        ):
+            cell = make(UNITS)
+            found.append(cell(x, cell.zero_state(BATCH, nn.float32), "first")[0])
+            with nn.variable_scope("second") as scope:
+                pass
+            cell = make(UNITS)
+            found.append(cell(x, cell.zero_state(BATCH, nn.float32), scope=scope)[0])
+    return built(nn, found, {x: values(1, BATCH, DEPTH)}, x)
+
+
 add("bidirectional", bidirectional(False))
+add("shared", shared)
+add("written out", written_out)
+add("of old style", of_old_style)
+add("in a loop", in_a_loop)
+add("given scopes", given_scopes)
 add("bidirectional, lengths", bidirectional(True))
 add("bidirectional, time major, lengths", bidirectional(True, time_major=True))
 add("nested inputs", nested_inputs)
