@@ -60,6 +60,14 @@ sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
 """)
 """`tf.losses.name` of TensorFlow, `aioexec.losses.name` here."""
 
+LAYERS = words("""
+Layer InputSpec Dense Dropout Flatten Conv1D Conv2D Conv3D SeparableConv1D SeparableConv2D Conv2DTranspose Conv3DTranspose
+MaxPooling1D MaxPooling2D MaxPooling3D AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization
+dense dropout flatten conv1d conv2d conv3d separable_conv1d separable_conv2d conv2d_transpose conv3d_transpose
+max_pooling1d max_pooling2d max_pooling3d average_pooling1d average_pooling2d average_pooling3d batch_normalization
+""")
+"""`tf.layers.name` of TensorFlow, `aioexec.layers.name` here."""
+
 METRICS = words("""
 accuracy auc false_negatives false_negatives_at_thresholds false_positives false_positives_at_thresholds mean
 mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy mean_relative_error mean_squared_error mean_tensor

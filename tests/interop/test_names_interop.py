@@ -15,7 +15,7 @@ import pytest
 
 import aioexec
 from aioexec import dtypes
-from tests.names_table import ELSEWHERE, ERRORS, LOSSES, MESSAGES, METRICS, PUBLIC, TRAIN
+from tests.names_table import ELSEWHERE, ERRORS, LAYERS, LOSSES, MESSAGES, METRICS, PUBLIC, TRAIN
 
 pytestmark = pytest.mark.interop
 
@@ -34,6 +34,7 @@ DIFFERENT = {
     "convert_to_tensor": "`as_ref` asks for references, `dtype_hint` came with 2.x",
     "Graph.as_graph_def": "`use_pybind11_proto` chooses between two C++ libraries",
     "Graph.create_op": "the op's definition and shapes come from its row; nothing is computed twice",
+    "layers.InputSpec": "`allow_last_axis_squeeze`, `name` and `optional` came with 2.x",
     "train.MonitoredTrainingSession": "an argument that was not given is an object of ours",
     "train.MonitoredSession.run": "takes hooks of one run as well",
     "train.SingularMonitoredSession.run": "takes hooks of one run as well",
@@ -152,6 +153,8 @@ def plain(default: Any) -> Any:
         return default.value
     if hasattr(default, "as_numpy_dtype"):
         return dtypes.as_dtype(np.dtype(default.as_numpy_dtype)).name
+    if hasattr(default, "get_config"):
+        return type(default).__name__, default.get_config()
     return default
 
 
@@ -254,6 +257,15 @@ def test_a_name_for_training_takes_tensorflows_arguments(tf: Any, name: str):
 )
 def test_a_loss_or_metric_takes_tensorflows_arguments(tf: Any, name: str):
     assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_takes_tensorflows_arguments(tf: Any, name: str):
+    """Of classes the constructor: their other members are Keras's, as far as they are not in `tests/layers`."""
+    theirs, ours = getattr(tf.layers, name), getattr(aioexec.layers, name)
+    compared = of_constructors if inspect.isclass(theirs) else differences
+
+    assert list(compared(f"layers.{name}", theirs, ours)) == []
 
 
 @pytest.mark.parametrize("name", ERRORS)
