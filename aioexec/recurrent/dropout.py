@@ -63,8 +63,9 @@ class DropoutWrapper(CellWrapper):
         dtype: Any = None,
         seed: int | None = None,
         dropout_state_filter_visitor: Visitor | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(cell)
+        super().__init__(cell, dtype=dtype, **kwargs)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise GraphTypeError("dropout_state_filter_visitor must be callable")
         self._visitor = dropout_state_filter_visitor or _but_memory

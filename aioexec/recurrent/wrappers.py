@@ -15,12 +15,15 @@ from aioexec.recurrent.states import assert_like_rnncell
 class CellWrapper(RNNCell):
     """A cell that calls another one; it has the sizes, the zero state and the variables of that cell.
 
+    Args:
+        kwargs: `name`, `dtype` and `trainable`, as of a Layer.
+
     Raises:
         GraphTypeError: `cell` is no cell.
     """
 
-    def __init__(self, cell: Any) -> None:
-        super().__init__()
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         assert_like_rnncell("cell", cell)
         self.cell = cell
 
@@ -59,8 +62,10 @@ class ResidualWrapper(CellWrapper):
         GraphValueError: (in a call) inputs and outputs have different structures or shapes.
     """
 
-    def __init__(self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None) -> None:
-        super().__init__(cell)
+    def __init__(
+        self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(cell, **kwargs)
         self._residual_fn = residual_fn
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
@@ -88,8 +93,8 @@ class DeviceWrapper(CellWrapper):
         GraphTypeError: `cell` is no cell.
     """
 
-    def __init__(self, cell: Any, device: Any) -> None:
-        super().__init__(cell)
+    def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
         self._device = device
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:

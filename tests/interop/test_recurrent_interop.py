@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +22,10 @@ Maker = Callable[[Any], Any]
 """Makes something of the module of either engine."""
 
 
-@pytest.fixture(scope="module")
-def tf() -> Any:
-    """The module `tensorflow.compat.v1`, whose cells are those of tf-keras."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    pytest.importorskip("tf_keras")
-    return pytest.importorskip("tensorflow").compat.v1
+@pytest.fixture(scope="module", autouse=True)
+def tf_keras(tf: Any) -> Any:
+    """The package that has TensorFlow's cells."""
+    return pytest.importorskip("tf_keras")
 
 
 def filled(nn: Any) -> Any:
@@ -367,7 +362,16 @@ FUNCTIONS = [
     "static_rnn",
     "static_state_saving_rnn",
 ]
-CONSTRUCTORS = ["BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "MultiRNNCell"]
+CONSTRUCTORS = [
+    "BasicLSTMCell",
+    "BasicRNNCell",
+    "DeviceWrapper",
+    "DropoutWrapper",
+    "GRUCell",
+    "LSTMCell",
+    "MultiRNNCell",
+    "ResidualWrapper",
+]
 
 
 def signature(function: Any) -> list[tuple[str, Any]]:
