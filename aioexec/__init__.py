@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         errors as errors,
         graph_util as graph_util,
         image as image,
+        initializers as initializers,
         layers as layers,
         linalg as linalg,
         lookup as lookup,

@@ -48,6 +48,7 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         ),
         "aioexec.graph_util": "graph_util=",
         "aioexec.image": "image=",
+        "aioexec.initializers": "initializers=",
         "aioexec.layers": "layers=",
         "aioexec.linalg": "linalg=",
         "aioexec.lookup": "lookup=",
@@ -187,7 +188,7 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         ),
         "aioexec.ops.state.initializers": (
             "constant_initializer glorot_normal_initializer glorot_uniform_initializer identity_initializer "
-            "ones_initializer random_normal_initializer random_uniform_initializer "
+            "ones_initializer orthogonal_initializer random_normal_initializer random_uniform_initializer "
             "truncated_normal_initializer uniform_unit_scaling_initializer variance_scaling_initializer "
             "zeros_initializer"
         ),
@@ -249,6 +250,19 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
             "resize_nearest_neighbor rgb_to_grayscale rgb_to_hsv"
         ),
         "aioexec.ops.pooling.patches": "extract_image_patches",
+    },
+    "aioexec.initializers": {
+        "aioexec.ops.lookup.lookup_tables": "tables_initializer",
+        "aioexec.ops.state.initialization": (
+            "global_variables=global_variables_initializer local_variables=local_variables_initializer "
+            "variables=variables_initializer"
+        ),
+        "aioexec.ops.state.initializers": (
+            "constant=Constant glorot_normal=GlorotNormal glorot_uniform=GlorotUniform he_normal he_uniform "
+            "identity=Identity lecun_normal lecun_uniform ones=Ones orthogonal=Orthogonal "
+            "random_normal=RandomNormal random_uniform=RandomUniform truncated_normal=TruncatedNormal "
+            "uniform_unit_scaling=UniformUnitScaling variance_scaling=VarianceScaling zeros=Zeros"
+        ),
     },
     "aioexec.layers": {
         "aioexec.layers.base": "Layer",

@@ -60,6 +60,13 @@ sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
 """)
 """`tf.losses.name` of TensorFlow, `aioexec.losses.name` here."""
 
+INITIALIZERS = words("""
+constant global_variables glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform local_variables
+ones orthogonal random_normal random_uniform tables_initializer truncated_normal uniform_unit_scaling variables
+variance_scaling zeros
+""")
+"""`tf.initializers.name` of TensorFlow, `aioexec.initializers.name` here."""
+
 LAYERS = words("""
 Layer InputSpec Dense Dropout Flatten Conv1D Conv2D Conv3D SeparableConv1D SeparableConv2D Conv2DTranspose Conv3DTranspose
 MaxPooling1D MaxPooling2D MaxPooling3D AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization

@@ -34,7 +34,7 @@ ROWS: list[list[str]] = [
     ["distributed < train"],
     ["serving"],
     [
-        "names < bitwise < distribute < graph_util < image < linalg < lookup < losses < math < metrics < "
+        "names < bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < client < aioexec < demo < inspection < cli",
         "aioexec < testing",
     ],

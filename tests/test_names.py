@@ -11,7 +11,18 @@ from aioexec.client import device_lib, session, timeline
 from aioexec.errors import GraphTypeError
 from aioexec.formats import protos
 from aioexec.formats.protos import ConfigProto
-from tests.names_table import ELSEWHERE, ERRORS, LAYERS, LOSSES, MESSAGES, METRICS, NOT_OFFERED, PUBLIC, TRAIN
+from tests.names_table import (
+    ELSEWHERE,
+    ERRORS,
+    INITIALIZERS,
+    LAYERS,
+    LOSSES,
+    MESSAGES,
+    METRICS,
+    NOT_OFFERED,
+    PUBLIC,
+    TRAIN,
+)
 from tests.tiers import constant, graph, op
 
 
@@ -25,6 +36,7 @@ def test_public_names_are_public():
     assert [name for name in ERRORS if not hasattr(aioexec.errors, name)] == []
     assert [name for name in TRAIN if not hasattr(aioexec.train, name)] == []
     assert [name for name in LOSSES if not hasattr(aioexec.losses, name)] == []
+    assert [name for name in INITIALIZERS if not hasattr(aioexec.initializers, name)] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
 

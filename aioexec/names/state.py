@@ -57,6 +57,7 @@ from aioexec.ops.state.initializers import (
     glorot_uniform_initializer as glorot_uniform_initializer,
     identity_initializer as identity_initializer,
     ones_initializer as ones_initializer,
+    orthogonal_initializer as orthogonal_initializer,
     random_normal_initializer as random_normal_initializer,
     random_uniform_initializer as random_uniform_initializer,
     truncated_normal_initializer as truncated_normal_initializer,

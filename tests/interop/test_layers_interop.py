@@ -344,3 +344,36 @@ for name, make, shape in FAULTY:
 @pytest.mark.parametrize("name", ERRORS)
 async def test_an_error_agrees_with_tensorflow(tf: Any, name: str):
     assert await compare(tf, ERRORS[name]) == []
+
+
+# Initializers
+
+INITIALIZERS: dict[str, dict[str, Any]] = {
+    "zeros": {},
+    "ones": {},
+    "constant": {"value": 2.5},
+    "identity": {"gain": 2.0},
+    "random_normal": {"seed": 3},
+    "random_uniform": {"seed": 3, "minval": -1, "maxval": 2},
+    "truncated_normal": {"seed": 3},
+    "uniform_unit_scaling": {"seed": 3},
+    "variance_scaling": {"seed": 3, "mode": "fan_out"},
+    "glorot_normal": {"seed": 3},
+    "glorot_uniform": {"seed": 3},
+    "he_normal": {"seed": 3},
+    "he_uniform": {"seed": 3},
+    "lecun_normal": {"seed": 3},
+    "lecun_uniform": {"seed": 3},
+    "orthogonal": {"seed": 3, "gain": 1.5},
+}
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
+@pytest.mark.parametrize("name", INITIALIZERS)
+async def test_an_initializer_agrees_with_tensorflow(tf: Any, name: str, shape: Dims):
+    def build(tf: Any) -> Built:
+        initializer = getattr(tf.initializers, name)(**INITIALIZERS[name])
+        variable = tf.get_variable("variable", shape, initializer=initializer)
+        return Built([variable], init=tf.global_variables_initializer())
+
+    assert await compare(tf, build, 20.0) == []

@@ -15,7 +15,17 @@ import pytest
 
 import aioexec
 from aioexec import dtypes
-from tests.names_table import ELSEWHERE, ERRORS, LAYERS, LOSSES, MESSAGES, METRICS, PUBLIC, TRAIN
+from tests.names_table import (
+    ELSEWHERE,
+    ERRORS,
+    INITIALIZERS,
+    LAYERS,
+    LOSSES,
+    MESSAGES,
+    METRICS,
+    PUBLIC,
+    TRAIN,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -257,6 +267,13 @@ def test_a_name_for_training_takes_tensorflows_arguments(tf: Any, name: str):
 )
 def test_a_loss_or_metric_takes_tensorflows_arguments(tf: Any, name: str):
     assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
+
+
+@pytest.mark.parametrize("name", INITIALIZERS)
+def test_an_initializer_takes_tensorflows_arguments(tf: Any, name: str):
+    theirs, ours = getattr(tf.initializers, name), getattr(aioexec.initializers, name)
+
+    assert list(differences(f"initializers.{name}", theirs, ours)) == []
 
 
 @pytest.mark.parametrize("name", LAYERS)

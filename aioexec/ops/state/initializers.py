@@ -10,6 +10,7 @@ import numpy as np
 from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.filling import ones, zeros
@@ -247,6 +248,39 @@ class Identity(_Configured):
         return matrix if self.gain == 1.0 else multiply(matrix, self.gain)
 
 
+class Orthogonal(_Configured):
+    """An orthogonal matrix times `gain`, or the first rows or columns of one; the last axis against all others.
+
+    Raises:
+        GraphValueError: the shape has fewer than two dimensions.
+    """
+
+    _arguments = ("gain", "seed")
+
+    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        self.gain = gain
+        self.seed = seed
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        dims = _full_shape(shape, None)
+        if len(dims) < 2:
+            raise GraphValueError(
+                "The tensor to initialize, specified by argument `shape` must be at least two-dimensional. "
+                f"Received shape={dims}"
+            )
+        rows, columns = math.prod(dims[:-1]), dims[-1]
+        size = [max(rows, columns), min(rows, columns)]
+        drawn = random_normal(size, dtype=self._dtype_or_default(dtype), seed=self.seed)
+        q, r = apply_tuple_op("Qr", drawn, full_matrices=False)
+        q = multiply(
+            q, apply_op("Sign", apply_op("DiagPart", r)), name="mul"
+        )  # as likely as its mirror images
+        if rows < columns:
+            q = apply_op("Transpose", q, [1, 0], name="matrix_transpose/transpose")
+        return multiply(self.gain, apply_op("Reshape", q, dims), name="mul")
+
+
 class GlorotUniform(VarianceScaling):
     """Uniform in [-limit, limit) with limit = sqrt(6 / (inputs + outputs)) (Glorot and Bengio, 2010; Xavier)."""
 
@@ -294,5 +328,6 @@ truncated_normal_initializer = TruncatedNormal
 uniform_unit_scaling_initializer = UniformUnitScaling
 variance_scaling_initializer = VarianceScaling
 identity_initializer = Identity
+orthogonal_initializer = Orthogonal
 glorot_uniform_initializer = GlorotUniform
 glorot_normal_initializer = GlorotNormal

@@ -153,3 +153,25 @@ def test_tensorflows_names_are_there():
     assert initializers.random_normal_initializer is initializers.RandomNormal
     assert initializers.glorot_uniform_initializer is initializers.GlorotUniform
     assert initializers.variance_scaling_initializer is initializers.VarianceScaling
+
+
+@pytest.mark.parametrize("shape", [[6, 4], [4, 6], [2, 3, 4]])
+def test_an_orthogonal_matrix_is_orthogonal(shape: list[int]):
+    value = evaluate(initializers.Orthogonal(2.0, seed=1)(shape))
+
+    matrix = value.reshape(-1, shape[-1])
+    product = matrix.T @ matrix if len(matrix) >= shape[-1] else matrix @ matrix.T
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-5)
+
+
+def test_an_orthogonal_matrix_has_two_axes():
+    with pytest.raises(ValueError, match="must be at least two-dimensional"):
+        initializers.Orthogonal()([4])
+
+
+def test_an_orthogonal_initializer_has_its_arguments_as_configuration():
+    initializer = initializers.Orthogonal(2.0, seed=1, dtype="float64")
+
+    assert initializer.get_config() == {"gain": 2.0, "seed": 1, "dtype": "float64"}
+    again = initializers.Orthogonal.from_config(initializer.get_config())
+    assert again.get_config() == initializer.get_config()
