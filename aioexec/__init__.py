@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         graph_util as graph_util,
         image as image,
         initializers as initializers,
+        keras as keras,
         layers as layers,
         linalg as linalg,
         lookup as lookup,

@@ -49,6 +49,7 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
         "aioexec.graph_util": "graph_util=",
         "aioexec.image": "image=",
         "aioexec.initializers": "initializers=",
+        "aioexec.keras": "keras=",
         "aioexec.layers": "layers=",
         "aioexec.linalg": "linalg=",
         "aioexec.lookup": "lookup=",
@@ -263,6 +264,10 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
             "random_normal=RandomNormal random_uniform=RandomUniform truncated_normal=TruncatedNormal "
             "uniform_unit_scaling=UniformUnitScaling variance_scaling=VarianceScaling zeros=Zeros"
         ),
+    },
+    "aioexec.keras": {
+        "aioexec.keras.initializers": "initializers=",
+        "aioexec.keras.regularizers": "regularizers=",
     },
     "aioexec.layers": {
         "aioexec.layers.base": "Layer",

@@ -67,6 +67,17 @@ variance_scaling zeros
 """)
 """`tf.initializers.name` of TensorFlow, `aioexec.initializers.name` here."""
 
+KERAS = words("""
+initializers.Constant initializers.Identity initializers.Initializer initializers.Ones initializers.Orthogonal
+initializers.RandomNormal initializers.RandomUniform initializers.TruncatedNormal initializers.VarianceScaling
+initializers.Zeros initializers.constant initializers.glorot_normal initializers.glorot_uniform initializers.he_normal
+initializers.he_uniform initializers.identity initializers.lecun_normal initializers.lecun_uniform initializers.normal
+initializers.ones initializers.orthogonal initializers.random_normal initializers.random_uniform
+initializers.truncated_normal initializers.uniform initializers.zeros
+regularizers.L1 regularizers.L1L2 regularizers.L2 regularizers.Regularizer regularizers.l1 regularizers.l1_l2 regularizers.l2
+""")
+"""`tf.keras.name` of TensorFlow, `aioexec.keras.name` here."""
+
 LAYERS = words("""
 Layer InputSpec Dense Dropout Flatten Conv1D Conv2D Conv3D SeparableConv1D SeparableConv2D Conv2DTranspose Conv3DTranspose
 MaxPooling1D MaxPooling2D MaxPooling3D AveragePooling1D AveragePooling2D AveragePooling3D BatchNormalization

@@ -29,7 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
-    ["layers < recurrent"],
+    ["layers < recurrent", "keras"],
     ["sessions"],
     ["distributed < train"],
     ["serving"],

@@ -15,6 +15,7 @@ from tests.names_table import (
     ELSEWHERE,
     ERRORS,
     INITIALIZERS,
+    KERAS,
     LAYERS,
     LOSSES,
     MESSAGES,
@@ -37,6 +38,7 @@ def test_public_names_are_public():
     assert [name for name in TRAIN if not hasattr(aioexec.train, name)] == []
     assert [name for name in LOSSES if not hasattr(aioexec.losses, name)] == []
     assert [name for name in INITIALIZERS if not hasattr(aioexec.initializers, name)] == []
+    assert [name for name in KERAS if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
 

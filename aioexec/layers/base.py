@@ -9,10 +9,11 @@ Layers are created and called by the thread that builds the graph.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphTypeError, GraphValueError
@@ -80,6 +81,15 @@ class Layer:
         if isinstance(name, VariableScope):
             return _numbered(base_name), name.name
         return (name, name) if name else (_numbered(base_name), base_name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A copy of the layer in the same graph and variable scope."""
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        for key, value in vars(self).items():
+            is_shared = key in ("_graph", "_scope", "_current_scope")
+            setattr(copied, key, value if is_shared else copy.deepcopy(value, memo))
+        return copied
 
     # For subclasses
 

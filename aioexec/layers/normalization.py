@@ -10,7 +10,7 @@ from typing import Any
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.convert import constant
+from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
 from aioexec.layers.arguments import ONES, ZEROS, initializer_of
@@ -306,7 +306,9 @@ class BatchNormalization(Layer):
 
         if smart_constant_value(training):
             return assigned()
-        return smart_cond(training, lambda: _read(assigned()), lambda: _read(self.moving_variance))
+        return smart_cond(
+            training, lambda: apply_op("Identity", assigned()), lambda: _read(self.moving_variance)
+        )
 
     def _broadcast(self, inputs: Tensor, value: Any) -> Any:
         """A value with the dimensions of the axis, in a shape that broadcasts to the inputs; None as it is."""
@@ -322,7 +324,7 @@ class BatchNormalization(Layer):
 
 def _read(value: Any) -> Tensor:
     """The content of a variable, or of what an assignment returns, as a tensor."""
-    return apply_op("Identity", value)
+    return convert_to_tensor(value)
 
 
 def batch_normalization(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import aioexec as ax
 from tests.interop.building import Builder, Built, values
 from tests.interop.train.engines import Measured, compare, table
 
@@ -94,6 +97,24 @@ add(
         4,
     ),
 )
+
+
+add(
+    "dense of keras regularizers and initializers",
+    layer(
+        lambda tf, x: tf.layers.dense(
+            x,
+            3,
+            kernel_initializer=tf.keras.initializers.he_normal(seed=2),
+            bias_initializer=tf.keras.initializers.RandomNormal(seed=3),
+            kernel_regularizer=tf.keras.regularizers.l1_l2(0.1, 0.2),
+            bias_regularizer=tf.keras.regularizers.l2(0.3),
+            activity_regularizer=tf.keras.regularizers.l1(0.4),
+        ),
+        4,
+    ),
+)
+add("dense of an initializer by name", layer(of("dense", 3, kernel_initializer="he_uniform"), 4))
 
 
 def stacked(tf: Any, x: Any) -> Any:
@@ -303,6 +324,25 @@ add("network", layer(network, *IMAGE))
 @pytest.mark.parametrize("name", ROWS)
 async def test_a_layer_agrees_with_tensorflow(tf: Any, name: str, resource: bool):
     assert await compare(tf, ROWS[name], 20.0, resource) == []
+
+
+async def test_a_checkpoint_of_tensorflows_layers_loads_by_name(tf: Any, tmp_path: Path):
+    images, path = values(1, 3, *IMAGE), str(tmp_path / "model")
+    with tf.Graph().as_default():
+        output = network(tf, tf.constant(images))
+        init = initial(tf)
+        saver = tf.train.Saver()
+        with tf.Session() as session:
+            session.run(init)
+            expected = session.run(output)
+            saver.save(session, path)
+
+    with ax.Graph().as_default() as graph:
+        output = network(ax, ax.constant(images))
+        saver = ax.train.Saver()
+        async with ax.Session(graph=graph) as session:
+            await saver.restore(session, path)
+            np.testing.assert_allclose(await session.run(output), expected, rtol=1e-4, atol=1e-5)
 
 
 # Errors

@@ -19,6 +19,7 @@ from tests.names_table import (
     ELSEWHERE,
     ERRORS,
     INITIALIZERS,
+    KERAS,
     LAYERS,
     LOSSES,
     MESSAGES,
@@ -269,11 +270,11 @@ def test_a_loss_or_metric_takes_tensorflows_arguments(tf: Any, name: str):
     assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
 
 
-@pytest.mark.parametrize("name", INITIALIZERS)
-def test_an_initializer_takes_tensorflows_arguments(tf: Any, name: str):
-    theirs, ours = getattr(tf.initializers, name), getattr(aioexec.initializers, name)
-
-    assert list(differences(f"initializers.{name}", theirs, ours)) == []
+@pytest.mark.parametrize(
+    "name", [*(f"initializers.{name}" for name in INITIALIZERS), *(f"keras.{name}" for name in KERAS)]
+)
+def test_an_initializer_or_regularizer_takes_tensorflows_arguments(tf: Any, name: str):
+    assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
 
 
 @pytest.mark.parametrize("name", LAYERS)

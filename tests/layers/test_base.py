@@ -1,5 +1,7 @@
 """Layers: scopes, sharing of variables, losses and updates."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -300,3 +302,15 @@ def test_variables_read_after_updates_are_not_trainable():
     assert not variable.trainable
     with pytest.raises(GraphValueError, match="only for non-trainable variables"):
         Layer().add_weight("count", [], synchronization=on_read, trainable=True)
+
+
+def test_a_copy_made_before_the_first_call_has_variables_of_its_own(graph):
+    layer = Scale()
+
+    copied = copy.deepcopy(layer)
+    layer(inputs())
+    copied(inputs())
+
+    assert copied.graph is graph
+    assert [layer.scale.op.name, copied.scale.op.name] == ["scale/scale", "scale_1/scale"]
+    assert copied.trainable_weights == [copied.scale]
