@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -43,6 +44,21 @@ async def test_values_go_in_and_come_out(gpus: Gpus, seed: int):
             np.testing.assert_array_equal(await session.run(y, {x: np.eye(2)}), [[-2, -2], [-3, -5]])
 
     assert gpus.stub.calls.count("cuLaunchKernel") == 6
+
+
+async def test_a_long_chain_waits_for_one_module(gpus: Gpus):
+    """The stream gets all of it when the module is there, without calls inside of calls."""
+    length = 2 * sys.getrecursionlimit()
+    with graph() as g:
+        x = feed([2])
+        y = x
+        for _ in range(length):
+            y = op("Neg", y)
+
+    async with session_on(g, "off") as session:
+        np.testing.assert_array_equal(await session.run(y, {x: [1.0, 2.0]}), [1, 2])
+
+    assert gpus.stub.calls.count("cuLaunchKernel") == length
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -21,6 +23,32 @@ from aioexec.resources.buffer import Event
 Callback = Callable[[], object]
 Finish = Callable[[Exception | None], object]
 """What the loop does when work has ended, with its error."""
+
+
+class _Released(threading.local):
+    """The callbacks of work of this thread that is held no longer.
+
+    One of them may give a stream the work that another piece is held for, and so on: they run one after another, since calls
+    inside of calls would be as deep as the chain is long.
+    """
+
+    def __init__(self) -> None:
+        self.callbacks: deque[Callback] = deque()
+        self._is_running = False
+
+    def run(self) -> None:
+        """Call all, unless this is called by one of them: then they are called later."""
+        if self._is_running:
+            return
+        self._is_running = True
+        try:
+            while self.callbacks:
+                self.callbacks.popleft()()
+        finally:
+            self._is_running = False
+
+
+_released = _Released()
 
 
 class CudaEvent:
@@ -71,8 +99,8 @@ class CudaEvent:
 
     def _release(self) -> None:
         callbacks, self._on_enqueued = self._on_enqueued, []
-        for callback in callbacks:
-            callback()
+        _released.callbacks += callbacks
+        _released.run()
 
 
 class Accepted:
