@@ -81,10 +81,15 @@ def test_matrix_products(
     right = np.ascontiguousarray(b.T) if flips[1] else b
 
     strides = (m if flips[0] else k), (k if flips[1] else n), n
-    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides, ends, 0)
-    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *[bias] * 7, *words)
+    can_add = body is linalg_loops.matmul_real and how in (linalg_loops.IN_TILES, linalg_loops.LARGE)
+    for adds in (0, 1) if can_add else (0,):
+        c[...] = before = values((2, m, n))
+        words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides, adds, ends, 0)
+        body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *[bias] * 7, *words)
+        _check_product(c, a @ b + adds * before + (bias if ends & ADDS_BIAS else 0), ends)
 
-    expected = a @ b + (bias if ends & ADDS_BIAS else 0)
+
+def _check_product(c: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], ends: int) -> None:
     low, high = 0 if ends & RECTIFIES else -np.inf, 6 if ends & CLIPS else np.inf
     np.testing.assert_allclose(c, np.clip(expected, low, high))
 

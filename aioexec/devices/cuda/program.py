@@ -60,6 +60,7 @@ class _Run:
 
     Attributes:
         event: its end.
+        update: the end of its work, before the outputs are copied: from then on the variables have their next contents.
         arena: see `DeviceMemory`.
         contents: the memory of the variables.
         staged: what is copied first, and to where.
@@ -67,6 +68,7 @@ class _Run:
     """
 
     event: CudaEvent
+    update: CudaEvent
     arena: CudaBuffer
     contents: Sequence[CudaBuffer]
     staged: Sequence[tuple[CudaBuffer, int]]
@@ -115,15 +117,17 @@ class CudaProgram(DeviceProgram):
         needed += [present[k].ready for k in {*recording.read, *in_place}]
         needed += [device.own(buffer).ready for buffer in recording.constants]
         contents = [moved.get(k, buffer) for k, buffer in enumerate(present)]
-        run = _Run(device.begin_work(), arena, contents, staged, outputs, needed)
+        run = _Run(device.begin_work(), device.begin_work(), arena, contents, staged, outputs, needed)
         before = {k: present[k].ready for k in in_place}
-        for buffer in (*outputs, *(contents[k] for k in recording.written)):
+        for buffer in outputs:
             buffer.ready = run.event
+        for k in recording.written:
+            contents[k].ready = run.update
         self._give(run, opened)
         for k in in_place:
-            restore_if_refused(present[k], before[k], run.event)
+            restore_if_refused(present[k], before[k], run.update)
         for k, buffer in moved.items():
-            variables[k].replace(buffer, validate_shape=False, accepted=Accepted(run.event))
+            variables[k].replace(buffer, validate_shape=False, accepted=Accepted(run.update))
         return outputs, run.event
 
     def _allocate(self, place: Place, opened: OpenGpu) -> CudaBuffer:
@@ -133,11 +137,13 @@ class CudaProgram(DeviceProgram):
         """Give the stream a run when nothing that it needs is held."""
         device, gpu = self._device, opened.gpu
         preparing = [device.preparing(each, gpu) for each in self._prepared if not gpu.has(each)]
-        device.when_released(
-            [*run.needed, *preparing],
-            lambda: self._enqueue(run, opened),
-            partial(device.end_work, run.event),
-        )
+
+        def end(error: Exception | None) -> None:
+            if run.update.is_held:
+                device.end_work(run.update, error)
+            device.end_work(run.event, error)
+
+        device.when_released([*run.needed, *preparing], lambda: self._enqueue(run, opened), end)
 
     def _enqueue(self, run: _Run, opened: OpenGpu) -> None:
         compute, copy = opened.compute, opened.gpu.driver.copy
@@ -154,6 +160,7 @@ class CudaProgram(DeviceProgram):
         else:
             self._perform(addresses, opened, compute.handle)
             self._note_addresses(addresses, opened)
+        batch.add(run.update, partial(self._device.end_work, run.update))
         self._copy_outputs(run, addresses, opened, is_early=False)
         batch.add(run.event, partial(self._device.end_work, run.event))
 
