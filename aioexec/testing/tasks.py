@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 from weakref import WeakSet
 
-QUIET_PASSES = 8
+QUIET_PASSES = 32
 """Iterations without a runnable task after which the loop counts as idle: one per link in a chain of callbacks."""
 
 _waiting: "WeakSet[asyncio.Task[Any]]" = WeakSet()  # tasks inside all_tasks_blocked, on any loop

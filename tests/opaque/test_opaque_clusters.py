@@ -147,10 +147,7 @@ async def test_a_step_that_is_cancelled_leaves_nothing_on_either_device(
             await asyncio.wait([task])
             assert task.cancelled()
             del task
-            # The servers have the cancellation, and end their parts of the step. The ends of the devices' work follow one
-            # another in callbacks, on uvloop for more turns than one call waits for.
-            await all_tasks_blocked()
-            await all_tasks_blocked()
+            await all_tasks_blocked()  # the servers have the cancellation, and end their parts of the step
             assert not any(any(device._streams.values()) for device in devices)
             assert [device.used for device in devices] == held
             for value, added in zip(await session.run(program.values), program.updates, strict=True):

@@ -57,6 +57,23 @@ async def test_a_result_travels_through_nested_gathers():
     assert await waiting == [[[7]]]
 
 
+async def test_a_chain_of_callbacks_runs_to_its_end():
+    """Each callback schedules the next one; no task is runnable meanwhile."""
+    loop = asyncio.get_running_loop()
+    left = 24
+
+    def advance() -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            loop.call_soon(advance)
+
+    loop.call_soon(advance)
+    await all_tasks_blocked()
+
+    assert left == 0
+
+
 async def test_timers_do_not_fire():
     sleeper = asyncio.create_task(asyncio.sleep(60))
 
