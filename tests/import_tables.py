@@ -109,7 +109,7 @@ def lines(table: dict[str, list[str]], indent: str) -> Iterator[str]:
             yield f'{indent}"{source}": "{text}",'
             continue
         yield f'{indent}"{source}": ('
-        width = 104 - len(indent)
+        width = 122 - len(indent)
         wrapped = [text] if len(text) <= width else textwrap.wrap(text, width - 1)
         for number, line in enumerate(wrapped):
             yield f'{indent}    "{line}{" " if number + 1 < len(wrapped) else ""}"'

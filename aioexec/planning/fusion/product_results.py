@@ -71,14 +71,13 @@ class _Placing:
         for value in _added_in_place(row):
             makers = absorption.makers.get(id(value[0]), [])
             target = row.operands[-1]
-            nbytes = value[0].nbytes
-            if not makers or not absorption.is_between(value, nbytes, [*makers, number]):
+            if not makers or not absorption.is_between(value, value[0].nbytes, [*makers, number]):
                 continue
-            if not all(_may_add(*each) for each in absorption.ends_of(makers)):
+            if not all(_may_add(launch, epilogue) for launch, _, epilogue in absorption.ends_of(makers)):
                 continue
             if self._is_touched(target, makers[0], number):
                 continue
-            changed = [_adding(absorption.row(maker), row, len(makers), target) for maker in makers]
+            changed = [_adding(absorption.row(maker), row, target) for maker in makers]
             absorption.let_makers_absorb(number, makers, changed, value[0], target[0])
             return True
         return False
@@ -147,12 +146,12 @@ def _computes(row: PendingRow, form: str) -> bool:
     )
 
 
-def _may_add(launch: Launch, kernel: object, epilogue: Epilogue) -> bool:
+def _may_add(launch: Launch, epilogue: Epilogue) -> bool:
     return epilogue.adds is not None and not launch.words[epilogue.adds] and not launch.words[epilogue.word]
 
 
-def _adding(maker: PendingRow, row: PendingRow, count: int, target: PendingOperand) -> PendingRow:
-    """One of `count` rows with a product, which adds to the target as `row` does."""
+def _adding(maker: PendingRow, row: PendingRow, target: PendingOperand) -> PendingRow:
+    """A row with a product, or a part of one, that adds to the target as `row` does."""
     launch, epilogue = maker.launch, maker.launch.epilogue
     assert epilogue is not None
     assert epilogue.adds is not None

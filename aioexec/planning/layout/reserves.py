@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.list_launches import RESERVE
 from aioexec.planning.layout.pending import Label, Pending, PendingJump, PendingRow, labels, touched
 
@@ -33,8 +32,9 @@ def move_reserves(layout: Layout) -> None:
 class _Moving:
     """One pass over the rows of a layout.
 
-    Changing: `made`, the rows in their new order; `places`, the new number of each row; `_begin`, the first row of the present
-    stretch, which is `_checks`, the numbers of its checks, and `_plain`, those of its other rows.
+    Constant: `_labels`, by the number of the row they lead to. Changing: `made`, the rows in their new order; `places`, the new
+    number of each row; `_begins`, for the first row of each stretch the new number of what is first in it now. Of the present
+    stretch: `_checks`, the numbers of its checks, `_plain`, those of its other rows, and `_used`, the id()s of their buffers.
     """
 
     def __init__(self, pending: list[Pending]) -> None:
@@ -47,6 +47,7 @@ class _Moving:
         self._begins: dict[int, int] = {}
         self._checks: list[int] = []
         self._plain: list[int] = []
+        self._used: set[int] = set()
 
     def run(self) -> None:
         """Fill `made` and `places`, and update all labels."""
@@ -59,12 +60,11 @@ class _Moving:
                 own |= {id(label) for label in self._own(number)}
             if any(id(label) not in own for label in self._labels.get(number, ())):
                 self._end_stretch()
-            if is_check and self._uses(self._length(number)):
+            if is_check and not self._used.isdisjoint(map(id, touched(row))):
                 self._end_stretch()
-            if is_check:
-                self._checks.append(number)
-            elif isinstance(row, PendingRow) and row.after is None:
-                self._plain.append(number)
+            if is_check or (isinstance(row, PendingRow) and row.after is None):
+                (self._checks if is_check else self._plain).append(number)
+                self._used.update(map(id, touched(row)))
             else:
                 self._end_stretch()
                 self._put(number)
@@ -83,19 +83,6 @@ class _Moving:
         assert row.after is not None
         return jump.target, row.after
 
-    def _length(self, check: int) -> Buffer:
-        row = self._pending[check]
-        assert isinstance(row, PendingRow)
-        return row.operands[0][0]
-
-    def _uses(self, length: Buffer) -> bool:
-        """Whether a row of the present stretch uses the list with this length."""
-        return any(
-            length is buffer
-            for number in (*self._plain, *self._checks)
-            for buffer in touched(self._pending[number])
-        )
-
     def _end_stretch(self) -> None:
         """Put the checks of the present stretch, then its other rows."""
         rows = sorted((*self._plain, *self._checks))
@@ -109,7 +96,7 @@ class _Moving:
             after.row = len(self.made)
         for number in self._plain:
             self._put(number)
-        self._checks, self._plain = [], []
+        self._checks, self._plain, self._used = [], [], set()
 
     def _put(self, number: int) -> None:
         self.places[number] = len(self.made)

@@ -22,7 +22,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.recognition.patterns import constant_of
-from aioexec.planning.rewriting.loops import is_invariant
+from aioexec.planning.rewriting.loops import entering, is_invariant
 from aioexec.planning.rewriting.replacement import Rewriting, dims_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 
@@ -188,8 +188,7 @@ def _rows(rewriting: Rewriting, cause: Node, matrix: Edge, rows: tuple[int, int]
 
 def _enter(rewriting: Rewriting, cause: Node, like: Node, edge: Edge, suffix: str) -> Edge:
     """A value of outside in the loop that another `Enter` node enters."""
-    attrs = {name: like.op.attrs[name] for name in ("frame_name", "is_constant", "parallel_iterations")}
-    return rewriting.make("Enter", cause, [edge], suffix, **attrs), 0
+    return rewriting.make("Enter", cause, [edge], suffix, **entering(like)), 0
 
 
 def _counts(edge: Edge) -> bool:

@@ -17,6 +17,12 @@ def is_invariant(node: Node) -> bool:
     return is_enter and bool(node.op.attrs["is_constant"]) and not node.output_dtype(0).is_ref
 
 
+def entering(like: Node) -> dict[str, Any]:
+    """The attributes of an Enter by which a value that does not change enters the loop that another Enter enters."""
+    attrs = like.op.attrs
+    return {"is_constant": True, **{name: attrs[name] for name in ("frame_name", "parallel_iterations")}}
+
+
 class Loops:
     """A subgraph with loops that is being changed.
 
@@ -61,8 +67,7 @@ class Loops:
 
     def enter(self, edge: Edge, like: Node, cause: Node, suffix: str) -> Edge:
         """A value of outside in the loop that another Enter enters."""
-        attrs = {name: like.op.attrs[name] for name in ("frame_name", "parallel_iterations")}
-        return self.make("Enter", cause, [edge], suffix, is_constant=True, **attrs), 0
+        return self.make("Enter", cause, [edge], suffix, **entering(like)), 0
 
     def redirect(self, old: Edge, new: Edge) -> list[Node]:
         """Let all nodes take another value instead of one; returns them."""
