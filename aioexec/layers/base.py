@@ -21,7 +21,7 @@ from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import Operation
+from aioexec.graph.node import Operation, Tensor
 from aioexec.layers.conditional_values import ConditionalValues
 from aioexec.layers.input_spec import check_inputs
 from aioexec.ops.control_flow.nesting import flatten, map_structure
@@ -102,7 +102,7 @@ class Layer:
         return inputs
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the TensorShape of the outputs for that of the inputs.
+        """Return the TensorShape of the outputs for that of the inputs; abstract, as in TensorFlow's interface.
 
         Raises:
             NotImplementedError: the layer does not define it.
@@ -413,7 +413,7 @@ def constructor_arguments(names: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, **names["kwargs"]}
 
 
-def apply_once(kind: Callable[..., Layer], arguments: dict[str, Any]) -> Any:
+def apply_once(kind: Callable[..., Layer], arguments: dict[str, Any]) -> Tensor:
     """Create a layer from the arguments of a function of `tf.layers`, and apply it to `inputs`.
 
     Of the arguments, `name` is also the exact scope, `reuse` says whether its variables must exist, and `training` belongs to
@@ -421,7 +421,9 @@ def apply_once(kind: Callable[..., Layer], arguments: dict[str, Any]) -> Any:
     """
     inputs, reuse = arguments.pop("inputs"), arguments.pop("reuse")
     of_call = {key: arguments.pop(key) for key in ("training",) if key in arguments}
-    return kind(**arguments, _scope=arguments["name"], _reuse=reuse)(inputs, **of_call)
+    layer = kind(**arguments, _scope=arguments["name"], _reuse=reuse)
+    outputs: Tensor = layer(inputs, **of_call)
+    return outputs
 
 
 def snake_case(name: str) -> str:

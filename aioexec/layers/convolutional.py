@@ -35,7 +35,6 @@ class Convolution(Layer):
     Variables: `kernel` [*kernel_size, channels, filters], and `bias` [filters] if `use_bias`.
 
     Args:
-        rank: number of spatial axes.
         kernel_size, strides, dilation_rate: one integer, or one for each spatial axis.
         padding: valid or same; in one dimension also causal, which pads at the start only.
         activation: a function or the name of one; None for none.
@@ -44,11 +43,12 @@ class Convolution(Layer):
         GraphValueError: an argument does not fit; at a call: the number of channels is not known, or the rank is wrong.
     """
 
+    rank: int
+    """Number of spatial axes."""
     paddings: tuple[str, ...] = ("valid", "same")
 
     def __init__(
         self,
-        rank: int,
         filters: int,
         kernel_size: Any,
         strides: Any = 1,
@@ -69,17 +69,16 @@ class Convolution(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
-        self.rank = rank
         self.filters = int(filters)
         if self.filters <= 0:
             raise GraphValueError(
                 f"Invalid value for argument `filters`. Expected a strictly positive value. Received: {filters!r}"
             )
-        self.kernel_size = sizes(kernel_size, rank, "kernel_size")
-        self.strides = sizes(strides, rank, "strides")
+        self.kernel_size = sizes(kernel_size, self.rank, "kernel_size")
+        self.strides = sizes(strides, self.rank, "strides")
         self.padding = padding_of(padding, self.paddings)
         self.data_format = data_format_of(data_format)
-        self.dilation_rate = sizes(dilation_rate, rank, "dilation_rate")
+        self.dilation_rate = sizes(dilation_rate, self.rank, "dilation_rate")
         if max(self.strides) > 1 and max(self.dilation_rate) > 1:
             raise GraphValueError(
                 "`strides > 1` not supported in conjunction with `dilation_rate > 1`. "
@@ -93,7 +92,7 @@ class Convolution(Layer):
         self.bias_regularizer = bias_regularizer
         self.kernel_constraint = kernel_constraint
         self.bias_constraint = bias_constraint
-        self.input_spec = InputSpec(ndim=rank + 2)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def _channel_axis(self) -> int:
         return 1 if self.data_format == "channels_first" else -1
@@ -153,7 +152,7 @@ class Convolution(Layer):
             outputs = to_channels_first(self._convolved(to_channels_last(inputs)))
         else:
             outputs = self._convolved(inputs)
-        return self._finished(outputs)
+        return self._activated(self._biased(outputs))
 
     def _attrs(self, spatial_strides: tuple[int, ...], dilations: tuple[int, ...]) -> dict[str, Any]:
         """The attributes of an op with as many spatial axes as there are strides; those on volumes have channels last."""
@@ -184,13 +183,13 @@ class Convolution(Layer):
         places = [before, [0, 0]] if self.data_format == "channels_last" else [[0, 0], before]
         return apply_op("Pad", inputs, [[0, 0], *places])
 
-    def _finished(self, outputs: Tensor) -> Tensor:
-        """The outputs with bias and activation."""
-        if self.use_bias:
-            outputs = self._biased(outputs)
+    def _activated(self, outputs: Tensor) -> Tensor:
         return outputs if self.activation is None else self.activation(outputs)
 
     def _biased(self, outputs: Tensor) -> Tensor:
+        """The outputs with the bias, if there is one."""
+        if not self.use_bias:
+            return outputs
         if self.data_format == "channels_last":
             return bias_add(outputs, self.bias)
         if len(outputs.dims or ()) == 3:
@@ -200,12 +199,13 @@ class Convolution(Layer):
         return bias_add(outputs, self.bias, data_format="NCHW")
 
     def compute_output_shape(self, input_shape: Any) -> TensorShape:
-        dims = TensorShape(input_shape).as_list()
         first = 1 if self.data_format == "channels_last" else 2
+        return TensorShape(self._output_dims(TensorShape(input_shape).as_list(), first))
+
+    def _output_dims(self, dims: list[Any], first: int) -> list[Any]:
+        """The sizes of the outputs for those of the inputs, whose first spatial axis is `first`: 1, or 2 after the channels."""
         spatial = [self._length(size, axis) for axis, size in enumerate(dims[first : first + self.rank])]
-        if self.data_format == "channels_last":
-            return TensorShape([dims[0], *spatial, self.filters])
-        return TensorShape([dims[0], self.filters, *spatial])
+        return [dims[0], *spatial, self.filters] if first == 1 else [dims[0], self.filters, *spatial]
 
     def _length(self, size: int | None, axis: int) -> int | None:
         """The size of a spatial axis of the outputs."""
@@ -219,30 +219,8 @@ class Convolution(Layer):
 class Conv1D(Convolution):
     """Convolution of inputs [batch, length, channels], or [batch, channels, length] for channels_first."""
 
+    rank = 1
     paddings = ("valid", "same", "causal")
-
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        dilation_rate: Any = 1,
-        activation: Any = None,
-        use_bias: bool = True,
-        kernel_initializer: Any = None,
-        bias_initializer: Any = ZEROS,
-        kernel_regularizer: Function | None = None,
-        bias_regularizer: Function | None = None,
-        activity_regularizer: Function | None = None,
-        kernel_constraint: Function | None = None,
-        bias_constraint: Function | None = None,
-        trainable: bool = True,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(1, **constructor_arguments(locals()))
 
 
 def conv1d(
@@ -267,12 +245,13 @@ def conv1d(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Conv1D` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(Conv1D, locals())
-    return convolved
+    return apply_once(Conv1D, locals())
 
 
 class Conv2D(Convolution):
     """Convolution of inputs [batch, height, width, channels], or [batch, channels, height, width] for channels_first."""
+
+    rank = 2
 
     def __init__(
         self,
@@ -295,7 +274,7 @@ class Conv2D(Convolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(2, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
 
 def conv2d(
@@ -320,12 +299,13 @@ def conv2d(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Conv2D` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(Conv2D, locals())
-    return convolved
+    return apply_once(Conv2D, locals())
 
 
 class Conv3D(Convolution):
     """Convolution of inputs [batch, depth, height, width, channels]; for channels_first [batch, channels, depth, …]."""
+
+    rank = 3
 
     def __init__(
         self,
@@ -348,7 +328,7 @@ class Conv3D(Convolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(3, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
 
 def conv3d(
@@ -373,5 +353,4 @@ def conv3d(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Conv3D` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(Conv3D, locals())
-    return convolved
+    return apply_once(Conv3D, locals())

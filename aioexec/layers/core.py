@@ -143,8 +143,7 @@ def dense(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Dense` layer to inputs [..., channels]; `reuse`: use the variables of an earlier one of that name."""
-    outputs: Tensor = apply_once(Dense, locals())
-    return outputs
+    return apply_once(Dense, locals())
 
 
 class Dropout(Layer):

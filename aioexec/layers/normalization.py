@@ -357,5 +357,4 @@ def batch_normalization(
 
     `reuse`: use the variables of an earlier layer of that name. The nodes that update the moving averages are in UPDATE_OPS.
     """
-    normalized: Tensor = apply_once(BatchNormalization, locals())
-    return normalized
+    return apply_once(BatchNormalization, locals())

@@ -24,7 +24,6 @@ class Pooling(Layer):
     """The base of pooling; inputs [batch, ..., channels], or [batch, channels, ...] for channels_first.
 
     Args:
-        rank: number of spatial axes.
         pool_size, strides: one integer, or one for each spatial axis.
         padding: valid or same; padding does not count in a mean.
 
@@ -33,10 +32,11 @@ class Pooling(Layer):
     """
 
     op_type: str
+    rank: int
+    """Number of spatial axes."""
 
     def __init__(
         self,
-        rank: int,
         pool_size: Any,
         strides: Any,
         padding: str = "valid",
@@ -45,12 +45,11 @@ class Pooling(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
-        self.rank = rank
-        self.pool_size = sizes(pool_size, rank, "pool_size")
-        self.strides = sizes(strides, rank, "strides")
+        self.pool_size = sizes(pool_size, self.rank, "pool_size")
+        self.strides = sizes(strides, self.rank, "strides")
         self.padding = padding_of(padding)
         self.data_format = data_format_of(data_format)
-        self.input_spec = InputSpec(ndim=rank + 2)
+        self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any) -> Tensor:
         if self.rank == 3 and self.data_format == "channels_first":
@@ -89,17 +88,7 @@ class AveragePooling1D(Pooling):
     """The mean of each window of inputs [batch, length, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "AvgPool"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(1, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 1
 
 
 def average_pooling1d(
@@ -119,17 +108,7 @@ class AveragePooling2D(Pooling):
     """The mean of each window of inputs [batch, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "AvgPool"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(2, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 2
 
 
 def average_pooling2d(
@@ -149,17 +128,7 @@ class AveragePooling3D(Pooling):
     """The mean of each window of inputs [batch, depth, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "AvgPool3D"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(3, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 3
 
 
 def average_pooling3d(
@@ -179,17 +148,7 @@ class MaxPooling1D(Pooling):
     """The maximum of each window of inputs [batch, length, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "MaxPool"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(1, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 1
 
 
 def max_pooling1d(
@@ -209,17 +168,7 @@ class MaxPooling2D(Pooling):
     """The maximum of each window of inputs [batch, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "MaxPool"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(2, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 2
 
 
 def max_pooling2d(
@@ -239,17 +188,7 @@ class MaxPooling3D(Pooling):
     """The maximum of each window of inputs [batch, depth, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "MaxPool3D"
-
-    def __init__(
-        self,
-        pool_size: Any,
-        strides: Any,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(3, pool_size, strides, padding, data_format, name, **kwargs)
+    rank = 3
 
 
 def max_pooling3d(

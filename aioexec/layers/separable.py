@@ -6,11 +6,10 @@ from typing import Any
 
 from aioexec.graph.apply import apply_op
 from aioexec.graph.node import Tensor
-from aioexec.layers.arguments import ZEROS, initializer_of, layout
+from aioexec.layers.arguments import ZEROS, initializer_of
 from aioexec.layers.base import apply_once, constructor_arguments
 from aioexec.layers.convolutional import Convolution, Function
 from aioexec.ops.convolution.depthwise import separable_conv2d as separate
-from aioexec.ops.nn.nn_ops import bias_add
 
 
 class SeparableConvolution(Convolution):
@@ -25,7 +24,6 @@ class SeparableConvolution(Convolution):
 
     def __init__(
         self,
-        rank: int,
         filters: int,
         kernel_size: Any,
         strides: Any = 1,
@@ -41,7 +39,7 @@ class SeparableConvolution(Convolution):
         pointwise_constraint: Function | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(rank, filters, kernel_size, strides, padding, data_format, dilation_rate, **kwargs)
+        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, **kwargs)
         self.depth_multiplier = depth_multiplier
         self.depthwise_initializer = initializer_of(depthwise_initializer)
         self.pointwise_initializer = initializer_of(pointwise_initializer)
@@ -69,29 +67,24 @@ class SeparableConvolution(Convolution):
         self._build_bias()
         self.built = True
 
-    def _mixed(self, images: Tensor, depthwise: Any, pointwise: Any) -> Tensor:
-        """The separable convolution of images, biased; a stride is that of both axes, as the depthwise op requires."""
+    def _separated(self, images: Tensor, depthwise: Any, pointwise: Any) -> Tensor:
+        """The separable convolution of images; a stride is that of both axes, as the depthwise op requires."""
         attrs = self._attrs((self.strides * 2)[:2], (1, 1))
-        outputs = separate(
+        return separate(
             images,
             depthwise,
             pointwise,
             attrs["strides"],
             attrs["padding"],
             rate=((1,) * (2 - self.rank)) + self.dilation_rate,
-            data_format=layout(self.data_format, 2),
+            data_format=attrs["data_format"],
         )
-        if not self.use_bias:
-            return outputs
-        return bias_add(outputs, self.bias, data_format=layout(self.data_format, 2))
-
-    def _activated(self, outputs: Tensor) -> Tensor:
-        return outputs if self.activation is None else self.activation(outputs)
 
 
 class SeparableConv1D(SeparableConvolution):
     """Separable convolution of inputs [batch, length, channels]; for channels_first [batch, channels, length]."""
 
+    rank = 1
     paddings = ("valid", "same", "causal")
 
     def __init__(
@@ -119,7 +112,7 @@ class SeparableConv1D(SeparableConvolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(1, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
     def call(self, inputs: Any) -> Tensor:
         axis = 1 if self.data_format == "channels_last" else 2
@@ -127,7 +120,8 @@ class SeparableConv1D(SeparableConvolution):
             inputs = self._padded_before(inputs)
         image = apply_op("ExpandDims", inputs, axis)
         kernels = [apply_op("ExpandDims", each, 0) for each in (self.depthwise_kernel, self.pointwise_kernel)]
-        return self._activated(apply_op("Squeeze", self._mixed(image, *kernels), squeeze_dims=[axis]))
+        outputs = self._biased(self._separated(image, *kernels))
+        return self._activated(apply_op("Squeeze", outputs, squeeze_dims=[axis]))
 
 
 def separable_conv1d(
@@ -156,12 +150,13 @@ def separable_conv1d(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `SeparableConv1D` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(SeparableConv1D, locals())
-    return convolved
+    return apply_once(SeparableConv1D, locals())
 
 
 class SeparableConv2D(SeparableConvolution):
     """Separable convolution of inputs [batch, height, width, channels]; for channels_first [batch, channels, height, width]."""
+
+    rank = 2
 
     def __init__(
         self,
@@ -188,10 +183,10 @@ class SeparableConv2D(SeparableConvolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(2, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
-    def call(self, inputs: Any) -> Tensor:
-        return self._activated(self._mixed(inputs, self.depthwise_kernel, self.pointwise_kernel))
+    def _convolved(self, inputs: Tensor) -> Tensor:
+        return self._separated(inputs, self.depthwise_kernel, self.pointwise_kernel)
 
 
 def separable_conv2d(
@@ -220,5 +215,4 @@ def separable_conv2d(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `SeparableConv2D` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(SeparableConv2D, locals())
-    return convolved
+    return apply_once(SeparableConv2D, locals())

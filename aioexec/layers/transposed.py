@@ -10,7 +10,6 @@ from aioexec.graph.node import Tensor
 from aioexec.layers.arguments import ZEROS
 from aioexec.layers.base import apply_once, constructor_arguments
 from aioexec.layers.convolutional import Convolution, Function
-from aioexec.shapes import TensorShape
 
 
 class TransposedConvolution(Convolution):
@@ -27,55 +26,37 @@ class TransposedConvolution(Convolution):
     def _convolved(self, inputs: Tensor) -> Tensor:
         attrs = self._attrs(self.strides, self.dilation_rate)
         first = 1 if attrs["data_format"].endswith("C") else 2
-        dims = list(inputs.dims or ())
-        target = [
-            None if size is None else self._longer(size, axis)
-            for axis, size in enumerate(dims[first : first + self.rank])
-        ]
-        target = [dims[0], *target, self.filters] if first == 1 else [dims[0], self.filters, *target]
+        target = self._output_dims(list(inputs.dims or ()), first)
         name = f"conv{self.rank}d_transpose"
         outputs = apply_op(
-            self.op_type, self._known(target, inputs, first), self.kernel, inputs, name=name, **attrs
+            self.op_type, self._shape_tensor(target, inputs, first), self.kernel, inputs, name=name, **attrs
         )
         outputs.set_shape(target)
         return outputs
 
-    def _known(self, target: list[int | None], inputs: Tensor, first: int) -> Tensor:
-        """The shape of the outputs as a tensor; what follows from unknown sizes of the inputs is read when the graph runs.
-
-        `first` is the first spatial axis.
-        """
-        if None not in target:
-            return convert_to_tensor(target, name="stack")
-        shape = apply_op("Shape", inputs)
-        sizes: list[Any] = [shape[0] if target[0] is None else target[0], *target[1:]]
-        for axis in range(self.rank):
-            if sizes[first + axis] is None:
-                sizes[first + axis] = self._longer(shape[first + axis], axis)
+    def _shape_tensor(self, target: list[int | None], inputs: Tensor, first: int) -> Tensor:
+        """The shape of the outputs as a tensor; unknown sizes follow from the inputs' when the graph runs."""
+        sizes: list[Any] = target
+        if None in target:
+            shape = apply_op("Shape", inputs)
+            sizes = [shape[axis] if size is None else size for axis, size in enumerate(inputs.dims or ())]
+            sizes = self._output_dims(sizes, first)
         return convert_to_tensor(sizes, name="stack")
 
-    def _longer(self, size: Any, axis: int) -> Any:
-        """The size of a spatial axis of the outputs, for an integer or a tensor."""
+    def _length(self, size: Any, axis: int) -> Any:
+        """The size of a spatial axis of the outputs, for an integer, None or a tensor."""
+        if size is None:
+            return None
         stride, window = self.strides[axis], self.kernel_size[axis]
         longer = size * stride
         return longer + max(window - stride, 0) if self.padding == "valid" else longer
-
-    def compute_output_shape(self, input_shape: Any) -> TensorShape:
-        dims = TensorShape(input_shape).as_list()
-        first = 1 if self.data_format == "channels_last" else 2
-        spatial = [
-            None if size is None else self._longer(size, axis)
-            for axis, size in enumerate(dims[first : first + self.rank])
-        ]
-        if self.data_format == "channels_last":
-            return TensorShape([dims[0], *spatial, self.filters])
-        return TensorShape([dims[0], self.filters, *spatial])
 
 
 class Conv2DTranspose(TransposedConvolution):
     """Transposed convolution of inputs [batch, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "Conv2DBackpropInput"
+    rank = 2
 
     def __init__(
         self,
@@ -97,7 +78,7 @@ class Conv2DTranspose(TransposedConvolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(2, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
 
 def conv2d_transpose(
@@ -121,14 +102,14 @@ def conv2d_transpose(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Conv2DTranspose` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(Conv2DTranspose, locals())
-    return convolved
+    return apply_once(Conv2DTranspose, locals())
 
 
 class Conv3DTranspose(TransposedConvolution):
     """Transposed convolution of inputs [batch, depth, height, width, channels]; for channels_first [batch, channels, …]."""
 
     op_type = "Conv3DBackpropInputV2"
+    rank = 3
 
     def __init__(
         self,
@@ -150,7 +131,7 @@ class Conv3DTranspose(TransposedConvolution):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(3, **constructor_arguments(locals()))
+        super().__init__(**constructor_arguments(locals()))
 
 
 def conv3d_transpose(
@@ -174,5 +155,4 @@ def conv3d_transpose(
     reuse: Any = None,
 ) -> Tensor:
     """Apply a new `Conv3DTranspose` layer; `reuse`: use the variables of an earlier one of that name."""
-    convolved: Tensor = apply_once(Conv3DTranspose, locals())
-    return convolved
+    return apply_once(Conv3DTranspose, locals())
