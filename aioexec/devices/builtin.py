@@ -24,9 +24,7 @@ def register_builtin_factories() -> None:
     higher priority is registered already. Nothing of a GPU is used yet."""
     _register("CPU", ThreadPoolDeviceFactory(numa_nodes()), CPU_PRIORITY)
     _register("REFERENCE", ReferenceDeviceFactory(), REFERENCE_PRIORITY)
-    register_when_used(
-        "GPU", _register_gpu_kernels
-    )  # here too: a process without a GPU may plan for another's
+    register_when_used("GPU", _register_gpu_kernels)  # a process without a GPU may plan for another's
     if (
         any(Path(name).exists() for name in NVIDIA_FILES)
         and DeviceFactory.device_priority("GPU") < GPU_PRIORITY

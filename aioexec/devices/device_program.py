@@ -104,6 +104,10 @@ class Recording:
     outputs: tuple[Place, ...]
     arena_bytes: int
 
+    def is_early(self, output: Place) -> bool:
+        """Whether an output is the content of a variable when the first call begins."""
+        return output.root in self.variables
+
 
 class DeviceProgram(abc.ABC):
     """What a device has made of a recording; the event loop's thread only. Any number of runs may be under way."""

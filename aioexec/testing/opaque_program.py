@@ -45,16 +45,15 @@ class OpaqueProgram(DeviceProgram):
             *((Location.VARIABLE, k) for k in recording.read),
         ]
         memory.update(zip(names, contents, strict=True))
-        before = {k: _read(memory, each) for k, each in enumerate(recording.outputs) if self._is_before(each)}
+        early = {
+            k: _read(memory, each) for k, each in enumerate(recording.outputs) if recording.is_early(each)
+        }
         for call in recording.calls:
             _perform(call, memory)
         outputs = [
-            before[k] if k in before else _read(memory, each) for k, each in enumerate(recording.outputs)
+            early[k] if k in early else _read(memory, each) for k, each in enumerate(recording.outputs)
         ]
         return [*outputs, *(_read(memory, recording.variables[k]) for k in recording.written)]
-
-    def _is_before(self, place: Place) -> bool:
-        return any(place.root is each for each in self._recording.variables)
 
 
 def _perform(call: Call, memory: dict[Hashable, Array]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,13 @@ class DeviceMemory:
     @property
     def used(self) -> int:
         """Bytes of the buffers that exist, apart from the arena, which is given up where memory is short."""
+        return self._held() - (0 if self._arena is None else self._arena.nbytes)
+
+    def _held(self) -> int:
+        """Bytes of the buffers that exist, and of the arena."""
         while self._freed:
             self._allocated -= self._freed.popleft()
-        return self._allocated - (0 if self._arena is None else self._arena.nbytes)
+        return self._allocated
 
     def close(self) -> None:
         """Give up the arena; from now on memory is freed at once, since all work has ended."""
@@ -76,9 +81,8 @@ class DeviceMemory:
     def _allocate(
         self, dtype: np.dtype[Any], shape: tuple[int, ...], opened: OpenGpu, stream: Stream
     ) -> CudaBuffer:
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        pointer, used = 0, self.used + (0 if self._arena is None else self._arena.nbytes)
-        free = self.limit - used
+        nbytes = int(prod(shape)) * dtype.itemsize
+        pointer, free = 0, self.limit - self._held()
         try:
             if nbytes > free:
                 raise self._out_of_memory(dtype, shape, nbytes, f"of {self.limit} bytes {free} are free")

@@ -12,6 +12,7 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class PinnedMemory:
 
     def lend(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
         """An array with an unused block; None if there is none, or arrays have too many. Allocates nothing."""
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        nbytes = int(prod(shape)) * dtype.itemsize
         if (
             not nbytes
             or self._lent_bytes + _size_of(nbytes) > _KEPT

@@ -80,7 +80,8 @@ class CudaProgram(DeviceProgram):
     """See the module.
 
     Constant: `_prepared`, what workers prepare for its work; `_is_early`, of each output, whether it is copied before the work
-    begins. Changing: `_addresses`, of the last run; `_graph`, the one that was captured last, or is being captured.
+    begins; `_constants`, the addresses of the constants. Changing: `_addresses`, of the last run; `_graph`, the one that was
+    captured last, or is being captured.
     """
 
     def __init__(self, device: WorkingDevice, recording: Recording) -> None:
@@ -88,8 +89,8 @@ class CudaProgram(DeviceProgram):
         self._recording = recording
         works = [call.work for call in recording.calls if call.work is not None]
         self._prepared = {work.module if isinstance(work, Launch) else work.product for work in works}
-        contents = set(recording.variables)
-        self._is_early = [place.root in contents for place in recording.outputs]
+        self._is_early = [recording.is_early(place) for place in recording.outputs]
+        self._constants = tuple(device.own(buffer).pointer for buffer in recording.constants)
         self._addresses: _Addresses | None = None
         self._graph: CudaGraph | None = None
 
@@ -165,8 +166,9 @@ class CudaProgram(DeviceProgram):
         batch.add(run.event, partial(self._device.end_work, run.event))
 
     def _addresses_of(self, run: _Run) -> _Addresses:
-        constants = tuple(self._device.own(buffer).pointer for buffer in self._recording.constants)
-        return _Addresses(run.arena.pointer, constants, tuple(buffer.pointer for buffer in run.contents))
+        return _Addresses(
+            run.arena.pointer, self._constants, tuple(buffer.pointer for buffer in run.contents)
+        )
 
     def _copy_outputs(self, run: _Run, addresses: _Addresses, opened: OpenGpu, is_early: bool) -> None:
         """Copy the outputs that are to be copied before, or after, the work."""

@@ -23,7 +23,7 @@ from aioexec.devices.cuda.rows import SHORT, DeviceRow
 from aioexec.devices.jit.llvm.ir import ITEM_SIZES
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernels.kernel import Attrs, Operand, Spec
-from aioexec.graph.kernels.launches import View, broadcast_strides, c_strides, collapse
+from aioexec.graph.kernels.launches import View, c_strides, collapse
 
 Axis = tuple[int, ...]
 """The size of a dimension, and its stride in bytes in each operand that has it, in the order a, b, c."""
@@ -299,9 +299,7 @@ def matmul(flip_x: str, flip_y: str) -> Binder:
 
 def strides_of(spec: Spec, lead: tuple[int, ...], is_flipped: bool) -> tuple[int, ...]:
     """The strides of a matrix, of the dimensions it is broadcast to, and of its rows and columns when it is transposed."""
-    shape = (*lead, *spec.shape[-2:])
-    strides = broadcast_strides(spec.shape, spec.dtype.itemsize, shape)
-    strides = (*strides[:-2], *c_strides(spec.shape, spec.dtype.itemsize)[-2:])
+    strides = broadcast_steps(c_strides(spec.shape, spec.dtype.itemsize), spec.shape[:-2], lead)
     return (*strides[:-2], strides[-1], strides[-2]) if is_flipped else strides
 
 

@@ -185,7 +185,8 @@ class Tensor:
             self.memory = memory_of(self.length)
             return
         try:
-            self.array = (make or _make)(self.dtype.numpy, self.shape)
+            dtype, shape = self.dtype.numpy, self.shape
+            self.array = np.empty(shape, dtype) if make is None else make(dtype, shape)
         except MemoryError as error:
             raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
         self.memory = self.array.reshape(-1).view(np.uint8).data
@@ -230,10 +231,6 @@ def read_small(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Arr
     if known is None or length > most_bytes or begin + length > len(frame):
         return None
     return np.ndarray(*known, frame, begin).copy(), begin + length
-
-
-def _make(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-    return np.empty(shape, dtype)
 
 
 def memory_of(length: int) -> memoryview:
