@@ -55,7 +55,9 @@ def activation_of(given: Any) -> Callable[..., Any] | None:
     """
     if isinstance(given, str):
         if given not in _ACTIVATIONS:
-            raise GraphValueError(f"Unknown activation: {given!r}; expected one of {', '.join(_ACTIVATIONS)}")
+            raise GraphValueError(
+                f"Unknown activation function: {given!r}; expected one of {', '.join(_ACTIVATIONS)}"
+            )
         return _ACTIVATIONS[given]
     if given is not None and not callable(given):
         raise GraphValueError(f"Could not interpret activation function identifier: {given!r}")

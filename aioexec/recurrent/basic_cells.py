@@ -7,32 +7,19 @@ from typing import Any, Final
 
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.node import Tensor
+from aioexec.layers import arguments as layers
 from aioexec.layers.input_spec import InputSpec
 from aioexec.ops.array.identity import identity
 from aioexec.ops.array.joining import concat, split
 from aioexec.ops.linalg.products import matmul
 from aioexec.ops.math.math_functions import sigmoid, tanh
-from aioexec.ops.nn.activations import elu, relu, selu, softplus, softsign
 from aioexec.ops.nn.nn_ops import bias_add
-from aioexec.ops.nn.softmax import softmax
 from aioexec.ops.state.initializers import constant_initializer, zeros_initializer
 from aioexec.recurrent.cell import LayerRNNCell
 from aioexec.shapes import TensorShape
 
 KERNEL: Final = "kernel"
 BIAS: Final = "bias"
-
-_ACTIVATIONS: Final[dict[str, Callable[[Any], Any]]] = {
-    "elu": elu,
-    "linear": identity,
-    "relu": relu,
-    "selu": selu,
-    "sigmoid": sigmoid,
-    "softmax": softmax,
-    "softplus": softplus,
-    "softsign": softsign,
-    "tanh": tanh,
-}
 
 
 def activation_of(activation: Any) -> Callable[[Any], Any]:
@@ -44,14 +31,9 @@ def activation_of(activation: Any) -> Callable[[Any], Any]:
     """
     if not activation:
         return tanh
-    if isinstance(activation, str):
-        if activation not in _ACTIVATIONS:
-            raise GraphValueError(f"Unknown activation function: {activation}")
-        return _ACTIVATIONS[activation]
-    if not callable(activation):
+    if not isinstance(activation, str) and not callable(activation):
         raise GraphTypeError(f"Could not interpret activation function identifier: {activation!r}")
-    found: Callable[[Any], Any] = activation
-    return found
+    return layers.activation_of(activation) or identity
 
 
 def depth_of(input_shape: Any) -> int:
@@ -67,7 +49,32 @@ def depth_of(input_shape: Any) -> int:
     return depth
 
 
-class BasicRNNCell(LayerRNNCell):
+def affine(inputs: Any, state: Any, kernel: Any, bias: Any) -> Tensor:
+    """Return `[inputs, state] @ kernel + bias`."""
+    return bias_add(matmul(concat([inputs, state], 1), kernel), bias)
+
+
+class UnitsCell(LayerRNNCell):
+    """The base of cells with an activation whose inputs are matrices; output and state have the size `num_units` by default."""
+
+    def __init__(
+        self, num_units: int, activation: Any, reuse: Any, name: str | None, dtype: Any, **kwargs: Any
+    ) -> None:
+        super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
+        self.input_spec = InputSpec(ndim=2)
+        self._num_units = num_units
+        self._activation = activation_of(activation)
+
+    @property
+    def state_size(self) -> Any:
+        return self._num_units
+
+    @property
+    def output_size(self) -> int:
+        return self._num_units
+
+
+class BasicRNNCell(UnitsCell):
     """The basic cell: `output = new_state = activation([inputs, state] @ kernel + bias)`.
 
     Variables: `kernel`, `[depth of inputs + num_units, num_units]`; `bias`, `[num_units]`, zeros at first.
@@ -92,18 +99,7 @@ class BasicRNNCell(LayerRNNCell):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
-        self.input_spec = InputSpec(ndim=2)
-        self._num_units = num_units
-        self._activation = activation_of(activation)
-
-    @property
-    def state_size(self) -> int:
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
+        super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
 
     def build(self, input_shape: Any) -> None:
         shape = [depth_of(input_shape) + self._num_units, self._num_units]
@@ -114,11 +110,11 @@ class BasicRNNCell(LayerRNNCell):
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
-        output = self._activation(bias_add(matmul(concat([inputs, state], 1), self._kernel), self._bias))
+        output = self._activation(affine(inputs, state, self._kernel, self._bias))
         return output, output
 
 
-class GRUCell(LayerRNNCell):
+class GRUCell(UnitsCell):
     """The gated recurrent unit.
 
     With `r, u = sigmoid([inputs, state] @ gates/kernel + gates/bias)` and
@@ -152,20 +148,9 @@ class GRUCell(LayerRNNCell):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
-        self.input_spec = InputSpec(ndim=2)
-        self._num_units = num_units
-        self._activation = activation_of(activation)
+        super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
-
-    @property
-    def state_size(self) -> int:
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
 
     def build(self, input_shape: Any) -> None:
         rows, units = depth_of(input_shape) + self._num_units, self._num_units
@@ -182,9 +167,9 @@ class GRUCell(LayerRNNCell):
         return kernel, self.add_variable(f"{prefix}/{BIAS}", shape=shape[1:], initializer=chosen)
 
     def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
-        gates = sigmoid(bias_add(matmul(concat([inputs, state], 1), self._gate_kernel), self._gate_bias))
+        gates = sigmoid(affine(inputs, state, self._gate_kernel, self._gate_bias))
         r, u = split(gates, 2, axis=1)
-        product = matmul(concat([inputs, r * state], 1), self._candidate_kernel)
-        candidate = self._activation(bias_add(product, self._candidate_bias))
+        product = affine(inputs, r * state, self._candidate_kernel, self._candidate_bias)
+        candidate = self._activation(product)
         output = u * state + (1 - u) * candidate
         return output, output

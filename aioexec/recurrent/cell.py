@@ -54,12 +54,12 @@ class RNNCell(Layer):
 
     @property
     def state_size(self) -> Any:
-        """The size of the state, without the batch: an int, a TensorShape, or a structure of them."""
+        """The size of the state, without the batch: int, TensorShape, or a structure of them; abstract, as in TensorFlow."""
         raise NotImplementedError("Abstract method")
 
     @property
     def output_size(self) -> Any:
-        """The size of the output, without the batch: an int, a TensorShape, or a structure of them."""
+        """The size of the output, without the batch: int, TensorShape, or a structure of them; abstract, as in TensorFlow."""
         raise NotImplementedError("Abstract method")
 
     def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:

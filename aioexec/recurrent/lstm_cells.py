@@ -6,18 +6,15 @@ from typing import Any, Final, NamedTuple
 
 from aioexec.errors import GraphTypeError
 from aioexec.graph.node import Tensor
-from aioexec.layers.input_spec import InputSpec
 from aioexec.ops.array.joining import concat, split
 from aioexec.ops.array.slicing import slice_
 from aioexec.ops.linalg.products import matmul
 from aioexec.ops.math.arithmetic import add, multiply
 from aioexec.ops.math.extremes import clip_by_value
 from aioexec.ops.math.math_functions import sigmoid
-from aioexec.ops.nn.nn_ops import bias_add
 from aioexec.ops.state.initializers import zeros_initializer
 from aioexec.ops.state.partitioned_variables import fixed_size_partitioner
-from aioexec.recurrent.basic_cells import BIAS, KERNEL, activation_of, depth_of
-from aioexec.recurrent.cell import LayerRNNCell
+from aioexec.recurrent.basic_cells import BIAS, KERNEL, UnitsCell, affine, depth_of
 
 GATES: Final = 4
 """The parts of the product of inputs and state, in this order: input gate, new input, forget gate, output gate."""
@@ -41,7 +38,7 @@ class LSTMStateTuple(NamedTuple):
         return self.c.dtype
 
 
-class BasicLSTMCell(LayerRNNCell):
+class BasicLSTMCell(UnitsCell):
     """The LSTM cell without peepholes, projection and clipping.
 
     With `i, j, f, o` the parts of `[inputs, h] @ kernel + bias`:
@@ -74,22 +71,15 @@ class BasicLSTMCell(LayerRNNCell):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
-        self.input_spec = InputSpec(ndim=2)
-        self._num_units = num_units
+        super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
-        self._activation = activation_of(activation)
 
     @property
     def state_size(self) -> Any:
         return (
             LSTMStateTuple(self._num_units, self._num_units) if self._state_is_tuple else 2 * self._num_units
         )
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
 
     def build(self, input_shape: Any) -> None:
         width = GATES * self._num_units
@@ -99,7 +89,7 @@ class BasicLSTMCell(LayerRNNCell):
 
     def call(self, inputs: Any, state: Any) -> tuple[Tensor, Any]:
         c, h = state if self._state_is_tuple else split(state, 2, axis=1)
-        gates = bias_add(matmul(concat([inputs, h], 1), self._kernel), self._bias)
+        gates = affine(inputs, h, self._kernel, self._bias)
         i, j, f, o = split(gates, GATES, axis=1)
         kept = multiply(c, sigmoid(add(f, self._forget_bias)))
         new_c = add(kept, multiply(sigmoid(i), self._activation(j)))
@@ -107,7 +97,7 @@ class BasicLSTMCell(LayerRNNCell):
         return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else concat([new_c, new_h], 1)
 
 
-class LSTMCell(LayerRNNCell):
+class LSTMCell(UnitsCell):
     """The LSTM cell with optional peepholes, projection and clipping.
 
     As `BasicLSTMCell`; with peepholes the gates have added inputs: the input and forget gates the old `c`, the output gate the
@@ -154,9 +144,7 @@ class LSTMCell(LayerRNNCell):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
-        self.input_spec = InputSpec(ndim=2)
-        self._num_units = num_units
+        super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._use_peepholes = use_peepholes
         self._cell_clip = cell_clip
         self._initializer = initializer
@@ -166,7 +154,6 @@ class LSTMCell(LayerRNNCell):
         self._num_proj_shards = num_proj_shards
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
-        self._activation = activation_of(activation)
 
     @property
     def state_size(self) -> Any:
@@ -203,7 +190,7 @@ class LSTMCell(LayerRNNCell):
 
     def call(self, inputs: Any, state: Any) -> tuple[Tensor, Any]:
         c, h = state if self._state_is_tuple else self._parts(state)
-        gates = bias_add(matmul(concat([inputs, h], 1), self._kernel), self._bias)
+        gates = affine(inputs, h, self._kernel, self._bias)
         i, j, f, o = split(gates, GATES, axis=1)
         f = f + self._forget_bias
         if self._use_peepholes:

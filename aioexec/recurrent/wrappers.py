@@ -45,10 +45,6 @@ class CellWrapper(RNNCell):
         with op_scope(None, f"{type(self).__name__}ZeroState", batch_size):
             return self.cell.zero_state(batch_size, dtype)
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
-        """Run the cell for one step; see `RNNCell`."""
-        raise NotImplementedError
-
 
 class ResidualWrapper(CellWrapper):
     """Adds the inputs of a cell to its outputs.

@@ -247,7 +247,7 @@ def test_virtual_batches_are_refused():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(GraphValueError, match="Unknown activation: 'steep'"):
+    with pytest.raises(GraphValueError, match="Unknown activation function: 'steep'"):
         ax.layers.Dense(3, "steep")
     with pytest.raises(GraphValueError, match="Unknown initializer: 'tall'"):
         ax.layers.Dense(3, kernel_initializer="tall")
