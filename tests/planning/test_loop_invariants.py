@@ -158,10 +158,8 @@ async def test_a_variable_that_is_written_before_the_loop_is_read_in_it():
     with graph():
         weights = variable(np.float32(1))
         with ax.control_dependencies([weights.assign(3.0)]):
-            start = ax.identity(np.float32(1))
-        result = ax.while_loop(
-            lambda t, _: t < STEPS, lambda t, x: (t + 1, x * weights), [ax.identity(0), start]
-        )[1]
+            start = [ax.identity(0), ax.identity(np.float32(1))]  # a read in a loop waits for its counter
+        result = ax.while_loop(lambda t, _: t < STEPS, lambda t, x: (t + 1, x * weights), start)[1]
 
     made = planned([result])
     (found,) = await values([result])

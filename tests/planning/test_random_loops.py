@@ -32,8 +32,7 @@ class Program:
                 for k, value in enumerate(values[:3])
             ]
             self._counter = ax.get_variable("counter", initializer=np.float32(1), use_resource=True)
-            start = self._after_a_write(ax.constant(values[3]))
-            result = self._loop(start, depth=0)
+            result = self._after_a_write(lambda: self._loop(ax.constant(values[3]), depth=0))
             found = ax.gradients(result, self._weights) if self._random.random() < 0.7 else []
             self.fetches = [result, *(each for each in found if each is not None)]
             with ax.control_dependencies(self.fetches):
@@ -45,11 +44,12 @@ class Program:
     def _chosen(self) -> Any:
         return self._random.choice(self._weights)
 
-    def _after_a_write(self, value: Any) -> Any:
+    def _after_a_write(self, make: Callable[[], Any]) -> Any:
+        """What is made waits for a write, or there is none; reads in a loop wait for its counter."""
         if self._random.random() < 0.7:
-            return value
+            return make()
         with ax.control_dependencies([self._chosen().assign_sub(np.full((SIDE, SIDE), 0.25, np.float32))]):
-            return ax.identity(value)
+            return make()
 
     def _loop(self, start: Any, depth: int) -> Any:
         steps = [self._step(depth) for _ in range(self._random.randint(1, 4))]
