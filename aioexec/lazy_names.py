@@ -1,6 +1,6 @@
 """Names that are imported at first use: most programs use few ops, and importing the modules of all takes long.
 
-The public names of a module are declared by imports under TYPE_CHECKING; `name_table` has the same data at run time. The
+The public names of a module are declared by imports under TYPE_CHECKING; `name_tables` has the same data at run time. The
 module's `__getattr__` imports a name and stores it, so later uses cost nothing.
 """
 
@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
-
-from aioexec.name_table import PUBLIC
 
 
 def public_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -35,7 +33,7 @@ def public_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[s
 def _sources(module: str) -> dict[str, tuple[str, str]]:
     """For each public name its source: (module, attribute), or (module, "") for a module."""
     sources = {}
-    for source, names in PUBLIC[module].items():
+    for source, names in import_module(f"aioexec.name_tables.{module.replace('.', '_')}").SOURCES.items():
         for word in names.split():
             name, renamed, attribute = word.partition("=")
             sources[name] = (source, attribute if renamed else name)

@@ -180,7 +180,7 @@ WALKS: dict[str, dict[str, tuple[str, ...]]] = {
             "ops/math/math_functions.py",
             "names/tensors.py",
             "aioexec/math.py",
-            "aioexec/name_table.py",
+            "aioexec/name_tables/aioexec_math.py",
         ),
     },
     "A device type": {

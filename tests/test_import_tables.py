@@ -10,7 +10,6 @@ import pytest
 
 import aioexec
 from aioexec.graph import registry
-from aioexec.name_table import PUBLIC
 from aioexec.names.op_modules import OP_MODULES
 from tests import import_tables
 
@@ -25,8 +24,10 @@ def output_of(program: str) -> str:
     return result.stdout
 
 
-def test_the_table_of_names_is_what_the_modules_declare():
-    assert import_tables.NAMES.read_text(encoding="utf-8") == import_tables.names_text(import_tables.public())
+def test_the_tables_of_names_are_what_the_modules_declare():
+    written = {path: path.read_text(encoding="utf-8") for path in import_tables.NAMES.glob("*.py")}
+
+    assert written == import_tables.name_tables()
 
 
 @pytest.mark.slow
@@ -41,7 +42,7 @@ def test_the_table_of_ops_is_what_importing_all_modules_registers():
 def test_every_public_name_can_be_had():
     missing = [
         f"{module}.{name}"
-        for module in PUBLIC
+        for module in import_tables.public()
         for name in __import__(module, fromlist=["x"]).__all__
         if not hasattr(sys.modules[module], name)
     ]
