@@ -37,6 +37,7 @@ from aioexec.sessions.evaluation import eval_tensor, run_operation
 if TYPE_CHECKING:
     from aioexec import (
         bitwise as bitwise,
+        contrib as contrib,
         distribute as distribute,
         dtypes as dtypes,
         errors as errors,

@@ -9,6 +9,7 @@ from typing import Final
 
 SOURCES: Final[dict[str, str]] = {
     "aioexec.bitwise": "bitwise=",
+    "aioexec.contrib": "contrib=",
     "aioexec.distribute": "distribute=",
     "aioexec.dtypes": (
         "DType as_dtype bfloat16 bool complex128 complex64 double dtypes= float16 float32 float64 half int16 int32 int64 int8 "

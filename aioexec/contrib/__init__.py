@@ -1,0 +1,12 @@
+"""The parts of `tf.contrib` that programs use, under its names; each is imported when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioexec.lazy_names import public_names
+
+if TYPE_CHECKING:
+    from aioexec.contrib import rnn as rnn
+else:
+    __getattr__, __dir__ = public_names(__name__)

@@ -1,0 +1,30 @@
+"""Recurrent networks under the names of `tf.contrib.rnn`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioexec.lazy_names import public_names
+
+if TYPE_CHECKING:
+    from aioexec.contrib.rnn.stacked import (
+        stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn,
+        stack_bidirectional_rnn as stack_bidirectional_rnn,
+    )
+    from aioexec.recurrent.basic_cells import BasicRNNCell as BasicRNNCell, GRUCell as GRUCell
+    from aioexec.recurrent.cell import RNNCell as RNNCell
+    from aioexec.recurrent.dropout import DropoutWrapper as DropoutWrapper
+    from aioexec.recurrent.lstm_cells import (
+        BasicLSTMCell as BasicLSTMCell,
+        LSTMCell as LSTMCell,
+        LSTMStateTuple as LSTMStateTuple,
+    )
+    from aioexec.recurrent.multi_cell import MultiRNNCell as MultiRNNCell
+    from aioexec.recurrent.static import (
+        static_bidirectional_rnn as static_bidirectional_rnn,
+        static_rnn as static_rnn,
+        static_state_saving_rnn as static_state_saving_rnn,
+    )
+    from aioexec.recurrent.wrappers import DeviceWrapper as DeviceWrapper, ResidualWrapper as ResidualWrapper
+else:
+    __getattr__, __dir__ = public_names(__name__)
