@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.contrib.rnn.projections import (
+        EmbeddingWrapper as EmbeddingWrapper,
+        InputProjectionWrapper as InputProjectionWrapper,
+        OutputProjectionWrapper as OutputProjectionWrapper,
+    )
     from aioexec.contrib.rnn.stacked import (
         stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn,
         stack_bidirectional_rnn as stack_bidirectional_rnn,
