@@ -20,6 +20,7 @@ from tests.names_table import (
     LOSSES,
     MESSAGES,
     METRICS,
+    MODULES,
     NOT_OFFERED,
     PUBLIC,
     TRAIN,
@@ -41,6 +42,8 @@ def test_public_names_are_public():
     assert [name for name in KERAS if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
+    for module, names in MODULES.items():
+        assert [name for name in names if not exists(f"{module}.{name}")] == []
 
 
 def test_names_that_tensorflow_keeps_elsewhere_are_there():

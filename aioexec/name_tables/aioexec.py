@@ -102,6 +102,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.control_flow.while_loop": "while_loop",
     "aioexec.ops.functions.map_and_scan": "foldl foldr map_fn scan",
     "aioexec.ops.functions.python": "py_func",
+    "aioexec.ops.image.random_crops": "random_crop",
     "aioexec.ops.io.decoding": "decode_csv decode_raw",
     "aioexec.ops.io.example_functions": (
         "FixedLenFeature FixedLenSequenceFeature VarLenFeature parse_example parse_single_example"

@@ -98,7 +98,8 @@ _OPS: Final = {
         "NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps"
     ),
     "aioexec.ops.image.codecs": (
-        "DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodeJpegVariableQuality EncodePng ExtractJpegShape"
+        "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodeJpegVariableQuality EncodePng "
+        "ExtractJpegShape"
     ),
     "aioexec.ops.image.colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
     "aioexec.ops.image.crops": "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage",

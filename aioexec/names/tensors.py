@@ -76,6 +76,7 @@ from aioexec.ops.control_flow.numerics import (
     check_numerics as check_numerics,
     verify_tensor_all_finite as verify_tensor_all_finite,
 )
+from aioexec.ops.image.random_crops import random_crop as random_crop
 from aioexec.ops.io.decoding import decode_csv as decode_csv, decode_raw as decode_raw
 from aioexec.ops.io.example_functions import (
     FixedLenFeature as FixedLenFeature,

@@ -24,6 +24,7 @@ from tests.names_table import (
     LOSSES,
     MESSAGES,
     METRICS,
+    MODULES,
     PUBLIC,
     TRAIN,
 )
@@ -74,6 +75,7 @@ DIFFERENT = {
         for function in ("create_slot", "create_slot_with_initializer", "create_zeros_slot")
     },
     "train.Server": "can be stopped, and takes settings of security",
+    "image.non_max_suppression_padded": "takes the arguments of 1.x; those for batches came with 2.x",
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
@@ -274,6 +276,11 @@ def test_a_loss_or_metric_takes_tensorflows_arguments(tf: Any, name: str):
     "name", [*(f"initializers.{name}" for name in INITIALIZERS), *(f"keras.{name}" for name in KERAS)]
 )
 def test_an_initializer_or_regularizer_takes_tensorflows_arguments(tf: Any, name: str):
+    assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
+
+
+@pytest.mark.parametrize("name", [f"{module}.{name}" for module, names in MODULES.items() for name in names])
+def test_a_name_of_a_module_takes_tensorflows_arguments(tf: Any, name: str):
     assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
 
 

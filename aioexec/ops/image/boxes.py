@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
 from aioexec.graph.kernels.kernel import Compute, KernelContext
-from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.shapes import Dims, compatible, merge, with_rank
 
@@ -311,26 +309,3 @@ register(
     gradient=NOT_DIFFERENTIABLE,
     dynamic_shape=True,
 )
-
-# Public functions
-
-
-def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
-    """Draw boxes [batch, count, (top, left, bottom, right) in 0 … 1] into images, in `colors` or default colours."""
-    if colors is None:
-        return apply_op("DrawBoundingBoxes", images, boxes, name=name)
-    return apply_op("DrawBoundingBoxesV2", images, boxes, colors, name=name)
-
-
-def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
-    name: str | None = None,
-) -> Tensor:
-    """Return the indices of the best boxes that overlap no better one by more than `iou_threshold`."""
-    return apply_op(
-        "NonMaxSuppressionV3", boxes, scores, max_output_size, iou_threshold, score_threshold, name=name
-    )

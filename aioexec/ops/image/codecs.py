@@ -1,178 +1,48 @@
-"""Image codecs: decode and encode PNG, JPEG, BMP and GIF with Pillow, which is imported at first use.
+"""Ops that decode and encode PNG, JPEG, BMP and GIF files with Pillow.
 
 JPEG is decoded with the accurate integer DCT whatever `dct_method` says; TensorFlow defaults to a fast one, whose elements
-differ by a few units. The size of an image is validated before it is decoded.
+differ by a few units.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from aioexec import dtypes
 from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.interruption import check_cancelled
 from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Reference
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.shapes import Dims, with_rank, with_rank_at_least
+from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.image.functions import convert_image_dtype
+from aioexec.ops.image.image_files import (
+    MOST_ELEMENTS,
+    animation,
+    contents,
+    frame_count,
+    frames,
+    opened,
+    own_channels,
+    pillow,
+    pixels,
+)
+from aioexec.shapes import Dims, merge, with_rank, with_rank_at_least
 
 Array = np.ndarray[Any, Any]
-MOST_ELEMENTS = 1 << 28
-"""Upper bound for the elements of a decoded image or animation."""
-
-MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 1024, "BMP": 128, "GIF": 4096}
-"""Upper bound for the pixels per byte of a file; files that claim more are rejected before memory is allocated. PNG: deflate
-expands a byte to 1032, of 8 pixels each. JPEG: a block of 64 pixels needs a bit; doubled as a margin. BMP: two bytes are a run
-of 255. GIF: an LZW code of at least 9 bits stands for less than 4096 pixels.
-"""
-
-MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-MAGIC = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"GIF8": "GIF"}
-
-
-def pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise UnimplementedError("image files need Pillow: install aioexec[images]") from error
-    return Image
-
-
-def format_of(data: bytes) -> str:
-    found = next((name for magic, name in MAGIC.items() if data.startswith(magic)), None)
-    if found is None:
-        raise InvalidArgumentError("Unknown image file format. One of JPEG, PNG, GIF, BMP required")
-    return found
-
-
-def opened(data: bytes) -> Any:
-    """Open an image and read its header only."""
-    name = format_of(data)
-    try:
-        image = pillow().open(io.BytesIO(data), formats=[name])
-    except UnimplementedError:
-        raise
-    except Exception as error:
-        raise InvalidArgumentError(f"Invalid {name} data, size {len(data)}: {error}") from error
-    check_size(image, len(data), 4)
-    return image
-
-
-def check_size(image: Any, length: int, channels: int, count: int = 1) -> None:
-    """Reject frames that are too large, or larger than a file of this length can encode."""
-    width, height = image.size
-    size = count * width * height
-    what = f"{count} x {width} x {height} pixels"
-    if width <= 0 or height <= 0 or size * channels > MOST_ELEMENTS:
-        raise InvalidArgumentError(f"{image.format} image of {what} is too large to decode")
-    if size > length * MOST_PIXELS_PER_BYTE[image.format]:
-        raise InvalidArgumentError(f"Invalid {image.format} data: {what} need more than {length} bytes")
-
-
-def contents(value: Array) -> bytes:
-    if value.ndim:
-        raise InvalidArgumentError(f"contents must be scalar, got shape {list(value.shape)}")
-    item: Any = value[()]
-    return item if isinstance(item, bytes) else str(item).encode()
-
-
-def own_channels(image: Any) -> int:
-    """Return the number of channels that the file stores."""
-    if has_fourth_byte(image):
-        return 4
-    if "transparency" in image.info and image.format == "PNG":
-        return 2 if image.mode in ("L", "1") else 4
-    return {"1": 1, "L": 1, "I": 1, "I;16": 1, "LA": 2, "RGBA": 4, "PA": 4}.get(image.mode, 3)
-
-
-def has_fourth_byte(image: Any) -> bool:
-    """Return whether an image that is not loaded is a BMP file of 32 bits a pixel without an alpha channel in its header."""
-    return bool(image.format == "BMP" and image.tile and image.tile[0][3][0] == "BGRX")
-
-
-def with_fourth_byte(image: Any) -> Array:
-    """Read red, green, blue and the fourth byte of each pixel, which Pillow leaves out and TensorFlow takes for alpha."""
-    _, _, offset, (_, stride, direction) = image.tile[0]
-    width, height = image.size
-    rows = np.frombuffer(image.fp.getvalue(), np.uint8, stride * height, offset).reshape(height, stride)
-    bgra = rows[::direction, : 4 * width].reshape(height, width, 4)
-    return bgra[..., [2, 1, 0, 3]]
-
-
-def pixels(image: Any, channels: int, wide: bool) -> Array:
-    """Decode the current frame to [height, width, channels], of 8 or 16 bits."""
-    wanted = channels or own_channels(image)
-    try:
-        if image.mode.startswith("I"):
-            deep = np.asarray(image).astype(np.int64)
-            values = np.clip(deep, 0, 65535).astype(np.uint16)
-            gray = values if wide else (values >> 8).astype(np.uint8)
-            return deepened(gray, wanted)
-        if wanted == 4 and has_fourth_byte(image):
-            flat = with_fourth_byte(image)
-        elif image.format == "PNG" and wanted < 3 <= own_channels(image):
-            flat = without_colour(np.asarray(image.convert("RGBA"), np.int64), wanted)
-        else:
-            flat = np.asarray(image.convert(MODES[wanted]), np.uint8)
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow raises many classes for malformed files
-        raise InvalidArgumentError(f"Invalid {image.format} data: {error}") from error
-    result = flat[..., None] if flat.ndim == 2 else flat
-    return result.astype(np.uint16) * np.uint16(257) if wide else result
-
-
-LUMINANCE = np.array([9797, 19234, 3737])
-"""The weights of red, green and blue in the luminance of a PNG image, scaled by 1 << 15."""
-
-
-def without_colour(image: Array, channels: int) -> Array:
-    gray = (image[..., :3] @ LUMINANCE) >> 15
-    return np.stack([gray, image[..., 3]][:channels], axis=-1).astype(np.uint8)
-
-
-def deepened(gray: Array, channels: int) -> Array:
-    opaque = np.full(gray.shape, np.iinfo(gray.dtype).max, gray.dtype)
-    colour = [gray] * (1 if channels < 3 else 3)
-    return np.stack([*colour, *([opaque] if channels in (2, 4) else [])], axis=-1)
-
-
-def frames(image: Any, length: int) -> Iterator[Array]:
-    """Yield all frames of an animation as RGB; `length` is the size of the file."""
-    count, canvas = frame_count(image), image.size
-    check_size(image, length, 3, count)
-    for number in range(count):
-        try:
-            image.seek(number)
-        except Exception as error:
-            raise InvalidArgumentError(f"Invalid GIF data: {error}") from error
-        if image.size != canvas:  # Pillow would enlarge the canvas of this and all later frames
-            raise InvalidArgumentError(f"Invalid GIF data: frame {number} is larger than {canvas}")
-        yield pixels(image, 3, wide=False)
-
-
-def frame_count(image: Any) -> int:
-    """Return the number of frames, which requires scanning the file."""
-    try:
-        count: int = getattr(image, "n_frames", 1)
-    except Exception as error:
-        raise InvalidArgumentError(f"Invalid {image.format} data: {error}") from error
-    return count
-
-
-def animation(image: Any, length: int) -> Array:
-    return np.stack(list(frames(image, length)))
-
 
 # Decoding
 
 ALLOWED = {
     "DecodePng": (0, 1, 3, 4),
     "DecodeJpeg": (0, 1, 3),
+    "DecodeAndCropJpeg": (0, 1, 3),
     "DecodeBmp": (0, 1, 3, 4),
     "DecodeImage": (0, 1, 3, 4),
 }
@@ -200,9 +70,12 @@ def decoding(op_type: str) -> Reference:
             raise InvalidArgumentError(f"dct_method must be one of {list(DCT_METHODS)}, got {method!r}")
         wide = dtype == np.uint16
 
-        def compute(value: Array) -> Array:
+        def compute(value: Array, window: Array | None = None) -> Array:
             data = contents(value)
             image = opened(data)
+            if window is not None:
+                result = reduced(image, channels, ratio) if ratio > 1 else pixels(image, channels, wide)
+                return cropped(result, image.format, window)
             if op_type == "DecodeBmp" and image.format != "BMP":
                 raise InvalidArgumentError("Trying to decode another format with DecodeBmp")
             if image.format == "GIF":
@@ -213,6 +86,19 @@ def decoding(op_type: str) -> Reference:
         return compute
 
     return bind
+
+
+def cropped(image: Array, file_format: str, window: Array) -> Array:
+    """Return the part of a JPEG in a window: row, column, height, width."""
+    if file_format != "JPEG":
+        raise InvalidArgumentError(f"Trying to decode {file_format} format using DecodeAndCropJpeg op")
+    if window.shape != (4,):
+        raise InvalidArgumentError(f"crop_window must have four elements, got shape {list(window.shape)}")
+    top, left, height, width = (int(size) for size in window)
+    rows, columns = image.shape[:2]
+    if top < 0 or left < 0 or height <= 0 or width <= 0 or top + height > rows or left + width > columns:
+        raise InvalidArgumentError(f"Invalid crop window {window.tolist()} of {rows} x {columns} pixels")
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
 
 
 def of_animation(op_type: str, image: Any, length: int, attrs: Attrs) -> Array:
@@ -353,6 +239,14 @@ def decoded_shape(op_type: str) -> Callable[[ShapeContext], Sequence[Dims]]:
     return rule
 
 
+def window_shape(context: ShapeContext) -> Sequence[Dims]:
+    with_rank(context.inputs[0], 0)
+    merge(context.inputs[1], (4,))
+    window = context.value(1)
+    height, width = (None, None) if window is None else (int(size) for size in window[2:])
+    return [(height, width, context.attrs["channels"] or None)]
+
+
 def png_shape(context: ShapeContext) -> Sequence[Dims]:
     dims = with_rank_at_least(context.inputs[0], 3)
     return [None if dims is None else dims[:-3]]
@@ -383,6 +277,13 @@ for _name, _signature in (
         gradient=undefined_gradient,
         dynamic_shape=True,
     )
+register(
+    f"DecodeAndCropJpeg(contents:string, crop_window:int32) -> (image:uint8) [{_JPEG}]",
+    shape=window_shape,
+    kernel=decoding("DecodeAndCropJpeg"),
+    gradient=undefined_gradient,
+    dynamic_shape=True,
+)
 register(
     "DecodeGif(contents:string) -> (image:uint8)",
     shape=decoded_shape("DecodeGif"),
@@ -421,40 +322,112 @@ register(
 
 
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
-    """Decode a BMP file to [height, width, channels]."""
+    """Decode a BMP file to uint8 [height, width, channels]."""
     return apply_op("DecodeBmp", contents, name=name, channels=channels)
 
 
-def decode_jpeg(contents: Any, channels: int = 0, ratio: int = 1, name: str | None = None) -> Tensor:
-    """Decode a JPEG file to [height, width, channels], at 1/`ratio` of its size."""
-    return apply_op("DecodeJpeg", contents, name=name, channels=channels, ratio=ratio)
+def decode_jpeg(
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Decode a JPEG file to uint8 [height, width, channels], at 1/`ratio` of its size.
+
+    Args:
+        channels: 1 or 3; 0: those of the file.
+        ratio: 1, 2, 4 or 8.
+        fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method: have no effect.
+    """
+    attrs = _jpeg_attrs(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    return apply_op("DecodeJpeg", contents, name=name, channels=channels, ratio=ratio, **attrs)
 
 
-def decode_png(contents: Any, channels: int = 0, dtype: Any = None, name: str | None = None) -> Tensor:
+def decode_and_crop_jpeg(
+    contents: Any,
+    crop_window: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Decode a JPEG file as `decode_jpeg`, and cut out `crop_window`: row, column, height, width."""
+    attrs = _jpeg_attrs(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    return apply_op(
+        "DecodeAndCropJpeg", contents, crop_window, name=name, channels=channels, ratio=ratio, **attrs
+    )
+
+
+def _jpeg_attrs(fancy: bool, recover: bool, fraction: float, dct_method: str) -> dict[str, Any]:
+    return {
+        "fancy_upscaling": fancy,
+        "try_recover_truncated": recover,
+        "acceptable_fraction": float(fraction),
+        "dct_method": dct_method,
+    }
+
+
+def decode_png(
+    contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None
+) -> Tensor:
     """Decode a PNG file to [height, width, channels], of 8 or 16 bits."""
     return apply_op("DecodePng", contents, name=name, channels=channels, dtype=dtype)
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """Decode a GIF file to [frames, height, width, 3]."""
+    """Decode a GIF file to uint8 [frames, height, width, 3]."""
     return apply_op("DecodeGif", contents, name=name)
 
 
 def decode_image(
     contents: Any,
     channels: int | None = None,
-    dtype: Any = None,
+    dtype: Any = dtypes.uint8,
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """Decode an image file of any format; of an animation all frames if `expand_animations`, else the first."""
-    attrs = {"channels": channels or 0, "dtype": dtype, "expand_animations": expand_animations}
-    return apply_op("DecodeImage", contents, name=name, **attrs)
+    """Decode an image file of any format; of an animation all frames if `expand_animations`, else the first.
+
+    Args:
+        channels: number of channels; None or 0: those of the file.
+        dtype: of the result; floats are in 0 … 1.
+
+    Returns:
+        [height, width, channels], or [frames, height, width, 3] for an animation.
+    """
+    wanted = dtypes.as_dtype(dtype)
+    decoded = wanted if wanted in (dtypes.float32, dtypes.uint8, dtypes.uint16) else dtypes.uint16
+    with op_scope(name, "decode_image", contents):
+        attrs: dict[str, Any] = {
+            "channels": channels or 0,
+            "dtype": decoded,
+            "expand_animations": expand_animations,
+        }
+        image = apply_op("DecodeImage", contents, **attrs)
+        return image if decoded is wanted else convert_image_dtype(image, wanted)
+
+
+def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
+    """Return height, width and number of channels of a JPEG file, from its header."""
+    return apply_op("ExtractJpegShape", contents, name=name, output_type=output_type)
+
+
+def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+    """Return whether files begin as a JPEG file does."""
+    with op_scope(name, "is_jpeg", contents):
+        return apply_op("Equal", apply_op("Substr", contents, 0, 3), b"\xff\xd8\xff", name=name)
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
-    """Encode an image [height, width, channels] as a PNG file."""
-    return apply_op("EncodePng", image, name=name, compression=compression)
+    """Encode images [..., height, width, channels] of 8 or 16 bits as PNG files: strings [...]."""
+    return apply_op("EncodePng", convert_to_tensor(image), name=name, compression=compression)
 
 
 def encode_jpeg(
@@ -464,8 +437,26 @@ def encode_jpeg(
     progressive: bool = False,
     optimize_size: bool = False,
     chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """Encode an image [height, width, channels] as a JPEG file."""
-    attrs = {"format": format, "quality": quality, "progressive": progressive, "optimize_size": optimize_size}
-    return apply_op("EncodeJpeg", image, name=name, chroma_downsampling=chroma_downsampling, **attrs)
+    """Encode an image [height, width, channels] of bytes as a JPEG file.
+
+    Args:
+        density_unit, x_density, y_density, xmp_metadata: have no effect.
+    """
+    attrs: dict[str, Any] = {
+        "format": format,
+        "quality": quality,
+        "progressive": progressive,
+        "optimize_size": optimize_size,
+        "chroma_downsampling": chroma_downsampling,
+        "density_unit": density_unit,
+        "x_density": x_density,
+        "y_density": y_density,
+        "xmp_metadata": xmp_metadata,
+    }
+    return apply_op("EncodeJpeg", image, name=name, **attrs)

@@ -1,17 +1,22 @@
-"""Functions on images built from several ops: resize_images, greyscale, flips, dtype conversion, colour adjustment."""
+"""Functions on images built from several ops: resize_images, conversion of dtypes and between colour spaces."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.convert import constant, convert_to_tensor
+from aioexec.graph.convert import constant, convert_to_tensor, stands_for_tensor
 from aioexec.graph.node import Tensor
-from aioexec.ops.common.elementwise import op_scope
+from aioexec.graph.static_values import constant_value
+from aioexec.ops.common.elementwise import named, op_scope, snake_case
+from aioexec.ops.image.shape_checks import checked, checked_grayscale, sizes_of
+from aioexec.ops.linalg.tensordot import tensordot
+from aioexec.ops.math.cast import cast, saturate_cast
 from aioexec.ops.reduction.reductions import reduce_mean, reduce_sum
 
 METHODS = ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea")
@@ -51,26 +56,33 @@ def resize_images(
     """Resize images [batch, height, width, channels] or [height, width, channels] to `size` (height, width).
 
     Raises:
-        GraphValueError: the rank is unknown, the method is unknown, or `preserve_aspect_ratio` is set for images of unknown
-            size.
+        GraphValueError: the rank or the method is unknown.
     """
     with op_scope(name, "resize", images, size):
         batch, alone = _as_batch(convert_to_tensor(images))
         number: Any = NAMES.get(method) if isinstance(method, str) else method
         if number not in range(len(METHODS)):
             raise GraphValueError(f"Resize method is not implemented: {method!r}")
-        wanted = _within(batch, size) if preserve_aspect_ratio else size
-        resized = apply_op(METHODS[number], batch, wanted, align_corners=align_corners)
+        wanted = convert_to_tensor(_within(batch, size) if preserve_aspect_ratio else size, dtypes.int32)
+        known = constant_value(wanted)
+        if known is not None and batch.dims is not None and batch.dims[1:3] == tuple(known):
+            resized = batch
+        else:
+            resized = apply_op(METHODS[number], batch, wanted, align_corners=align_corners)
         return apply_op("Squeeze", resized, squeeze_dims=[0]) if alone else resized
 
 
-def _within(batch: Tensor, size: Any) -> list[int]:
-    dims = batch.dims
-    if dims is None or dims[1] is None or dims[2] is None:
-        raise GraphValueError("preserve_aspect_ratio needs images of known height and width")
-    height, width = (int(each) for each in size)
-    scale = min(height / dims[1], width / dims[2])
-    return [round(scale * dims[1]), round(scale * dims[2])]
+def _within(batch: Tensor, size: Any) -> Any:
+    """Return the largest size of the images' proportions that fits in `size`; a list if all sizes are static."""
+    _, *own = sizes_of(batch, 4)
+    static = size if isinstance(size, list | tuple) else (size[0], size[1])
+    if not any(stands_for_tensor(each) for each in (*own[:2], *static)):
+        least = min(np.float32(new) / np.float32(old) for new, old in zip(static, own, strict=False))
+        return [int(np.rint(least * np.float32(old))) for old in own[:2]]
+    floats = [cast(each, dtypes.float32) for each in own[:2]]
+    wanted = [cast(each, dtypes.float32) for each in static]
+    scale = apply_op("Minimum", wanted[0] / floats[0], wanted[1] / floats[1])
+    return [cast(apply_op("Round", scale * each), dtypes.int32) for each in floats]
 
 
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
@@ -86,10 +98,12 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Copy one channel to three."""
     with op_scope(name, "grayscale_to_rgb", images) as scope:
-        given = convert_to_tensor(images)
-        if given.dims is None:
-            raise GraphValueError("grayscale_to_rgb: images of unknown rank")
-        return apply_op("Tile", given, [1] * (len(given.dims) - 1) + [3], name=scope)
+        given = checked_grayscale(convert_to_tensor(images))
+        last = apply_op("ExpandDims", apply_op("Sub", apply_op("Rank", given), 1), 0)
+        ones = apply_op("Fill", last, 1)
+        tiled = apply_op("Tile", given, apply_op("ConcatV2", [ones, [3]], 0), name=scope)
+        tiled.set_shape(None if given.dims is None else [*given.dims[:-1], 3])
+        return tiled
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
@@ -103,48 +117,28 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         if source.is_floating and wanted.is_floating:
             return apply_op("Cast", given, DstT=wanted, name=scope)
         if source.is_integer and wanted.is_integer:
-            return _between_integers(given, source, wanted, scope)
+            return _between_integers(given, wanted, saturate_cast if saturate else cast, scope)
         if source.is_integer:
             scale = constant(1.0 / source.max, wanted)
             return apply_op("Mul", apply_op("Cast", given, DstT=wanted), scale, name=scope)
         scaled = apply_op("Mul", given, constant(wanted.max + 0.5, source))
-        if saturate:
-            scaled = apply_op("Minimum", apply_op("Maximum", scaled, float(wanted.min)), float(wanted.max))
-        return apply_op("Cast", scaled, DstT=wanted, name=scope)
+        return (saturate_cast if saturate else cast)(scaled, wanted, name=scope)
 
 
-def _between_integers(given: Tensor, source: dtypes.DType, wanted: dtypes.DType, scope: str) -> Tensor:
+def _between_integers(given: Tensor, wanted: dtypes.DType, convert: Callable[..., Any], scope: str) -> Tensor:
+    source = given.dtype.base_dtype
     if source.max > wanted.max:
         scale = (int(source.max) + 1) // (int(wanted.max) + 1)
-        less = apply_op("FloorDiv", given, constant(scale, source))
-        return apply_op("Cast", less, DstT=wanted, name=scope)
+        narrowed: Tensor = convert(apply_op("FloorDiv", given, constant(scale, source)), wanted, name=scope)
+        return narrowed
     scale = (int(wanted.max) + 1) // (int(source.max) + 1)
-    return apply_op("Mul", apply_op("Cast", given, DstT=wanted), constant(scale, wanted), name=scope)
-
-
-def _flipped(image: Any, axis: int, name: str) -> Tensor:
-    """Reverse along `axis`, counted from the end so that batches are allowed."""
-    given = convert_to_tensor(image)
-    if given.dims is None:
-        raise GraphValueError(f"{name}: images of unknown rank")
-    return apply_op("ReverseV2", given, [len(given.dims) + axis], name=name)
-
-
-def flip_left_right(image: Any) -> Tensor:
-    """Mirror an image, or a batch of images, horizontally."""
-    return _flipped(image, -2, "flip_left_right")
-
-
-def flip_up_down(image: Any) -> Tensor:
-    """Mirror an image, or a batch of images, vertically."""
-    return _flipped(image, -3, "flip_up_down")
+    return apply_op("Mul", convert(given, wanted), constant(scale, wanted), name=scope)
 
 
 def per_image_standardization(image: Any) -> Tensor:
     """Scale an image to mean 0 and variance 1, dividing by max(stddev, 1 / sqrt(number of elements))."""
     with op_scope(None, "per_image_standardization", image) as scope:
-        values = convert_to_tensor(image)
-        values = values if values.dtype.is_floating else apply_op("Cast", values, DstT=dtypes.float32)
+        values = cast(checked(convert_to_tensor(image)), dtypes.float32)
         shape = apply_op("StridedSlice", apply_op("Shape", values), [-3], [0], [1], end_mask=1)
         count = apply_op("Cast", apply_op("Prod", shape, 0), DstT=values.dtype.base_dtype)
         axes = [-1, -2, -3]
@@ -153,42 +147,6 @@ def per_image_standardization(image: Any) -> Tensor:
         deviation = apply_op("Sqrt", reduce_mean(apply_op("Square", distance), axes, keepdims=True))
         least = apply_op("Rsqrt", count)
         return apply_op("Div", distance, apply_op("Maximum", deviation, least), name=scope)
-
-
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
-    """Add `delta`, on the scale 0 … 1, to all elements of an image."""
-    with op_scope(None, "adjust_brightness", image, delta) as scope:
-        given = convert_to_tensor(image)
-        source = given.dtype.base_dtype
-        floats = given if source.is_floating else convert_image_dtype(given, dtypes.float32)
-        moved = apply_op("AddV2", floats, apply_op("Cast", delta, DstT=floats.dtype.base_dtype))
-        return convert_image_dtype(moved, source, saturate=True, name=scope)
-
-
-def _adjusted(op_type: str, image: Any, amount: Any, name: str | None) -> Tensor:
-    """Apply an op on float32 images to images of any dtype."""
-    with op_scope(name, op_type, image, amount) as scope:
-        given = convert_to_tensor(image)
-        source = given.dtype.base_dtype
-        floats = (
-            given if source.name in ("float16", "float32") else convert_image_dtype(given, dtypes.float32)
-        )
-        return convert_image_dtype(apply_op(op_type, floats, amount), source, saturate=True, name=scope)
-
-
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
-    """Multiply the distance of each element from the mean of its channel by `contrast_factor`."""
-    return _adjusted("AdjustContrastv2", images, contrast_factor, None)
-
-
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
-    """Add `delta`, on the scale 0 … 1, to the hue of images."""
-    return _adjusted("AdjustHue", image, delta, name)
-
-
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """Multiply the saturation of images by `saturation_factor`."""
-    return _adjusted("AdjustSaturation", image, saturation_factor, name)
 
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
@@ -201,7 +159,50 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     return apply_op("HSVToRGB", images, name=name)
 
 
-def _resizer(op_type: str) -> Any:
+_YIQ = [
+    [0.299, 0.59590059, 0.2115],
+    [0.587, -0.27455667, -0.52273617],
+    [0.114, -0.32134392, 0.31119955],
+]
+_FROM_YIQ = [[1.0, 1.0, 1.0], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]]
+_YUV = [
+    [0.299, -0.14714119, 0.61497538],
+    [0.587, -0.28886916, -0.51496512],
+    [0.114, 0.43601035, -0.10001026],
+]
+_FROM_YUV = [[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0.0]]
+
+
+def _linear_conversion(name: str, matrix: Sequence[Sequence[float]]) -> Callable[[Any], Tensor]:
+    def convert(images: Any) -> Tensor:
+        given = convert_to_tensor(images, name="images")
+        return tensordot(given, constant(matrix, given.dtype.base_dtype, name="kernel"), [[-1], [0]])
+
+    source, _, target = name.upper().split("_")
+    doc = f"Convert images of floats, their last dimension {source} in 0 … 1, to {target}."
+    return named(convert, name, doc)
+
+
+rgb_to_yiq = _linear_conversion("rgb_to_yiq", _YIQ)
+yiq_to_rgb = _linear_conversion("yiq_to_rgb", _FROM_YIQ)
+rgb_to_yuv = _linear_conversion("rgb_to_yuv", _YUV)
+yuv_to_rgb = _linear_conversion("yuv_to_rgb", _FROM_YUV)
+
+
+class ResizingFunction(Protocol):
+    """The function of one method of resizing that has centres of pixels at halves or at whole numbers."""
+
+    def __call__(
+        self,
+        images: Any,
+        size: Any,
+        align_corners: bool = False,
+        name: str | None = None,
+        half_pixel_centers: bool = False,
+    ) -> Tensor: ...
+
+
+def _resizer(op_type: str) -> ResizingFunction:
     def resize(
         images: Any,
         size: Any,
@@ -209,16 +210,19 @@ def _resizer(op_type: str) -> Any:
         name: str | None = None,
         half_pixel_centers: bool = False,
     ) -> Tensor:
-        flags = {"align_corners": align_corners}
-        if op_type != "ResizeArea":
-            flags["half_pixel_centers"] = half_pixel_centers
+        flags = {"align_corners": align_corners, "half_pixel_centers": half_pixel_centers}
         return apply_op(op_type, images, size, name=name, **flags)
 
-    resize.__doc__ = f"Resize images [batch, height, width, channels] to `size` by {op_type}."
-    return resize
+    doc = f"Resize images [batch, height, width, channels] to `size` (height, width) by {op_type}."
+    return named(resize, snake_case(op_type), doc)
 
 
-resize_bilinear, resize_nearest_neighbor, resize_bicubic, resize_area = map(_resizer, METHODS)
+resize_bilinear, resize_nearest_neighbor, resize_bicubic = map(_resizer, METHODS[:3])
+
+
+def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
+    """Resize images [batch, height, width, channels] to `size` (height, width) by the means of areas."""
+    return apply_op("ResizeArea", images, size, name=name, align_corners=align_corners)
 
 
 def crop_and_resize(

@@ -247,6 +247,13 @@ def extract_image_patches(
     return apply_op("ExtractImagePatches", images, name=name, **windows)
 
 
+def extract_patches(
+    images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """Extract patches as `extract_image_patches`."""
+    return extract_image_patches(images, sizes, strides, rates, padding, name)
+
+
 def dilation2d(
     input: Any,
     filter: Any = None,

@@ -168,6 +168,8 @@ def files() -> Iterator[Case]:
         yield case(op, encoded(image, name), expected=image, dtypes=["uint8"], vary="dtype")
     yield case("DecodePng", encoded(image, "PNG"), attrs={"dtype": "uint16"}, expected=image * np.uint16(257))
     yield case("DecodeJpeg", encoded(even, "JPEG"), expected=even)
+    yield case("DecodeAndCropJpeg", encoded(even, "JPEG"), [1, 2, 3, 4], expected=even[1:4, 2:6])
+    yield case("DecodeAndCropJpeg", encoded(even, "JPEG"), [1, 2, 8, 4], raises=InvalidArgumentError)
     yield case("DecodeGif", encoded(even[..., 0], "GIF"), expected=even[None])
     yield case("ExtractJpegShape", encoded(even, "JPEG"), expected=[8, 8, 3], dtypes=["int32"])
     yield case("EncodePng", image, dtypes=["uint8"])

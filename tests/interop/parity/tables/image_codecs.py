@@ -109,6 +109,31 @@ def encoders() -> list[Case]:
     ]
 
 
+def windows() -> list[Case]:
+    """Parts of JPEG files; the whole file is decoded by the accurate transform."""
+    exact = {"dct_method": "INTEGER_ACCURATE"}
+    op, whole = "DecodeAndCropJpeg", [0, 0, 8, 12]
+    rgb, gray = JPEG["rgb"], JPEG["gray"]
+    rows = [
+        case(op, data, window, attrs=exact)
+        for data in (rgb, gray)
+        for window in (whole, [2, 3, 4, 5], [7, 11, 1, 1], [0, 4, 8, 2])
+    ]
+    return [
+        *rows,
+        case(op, rgb, const(np.array([1, 2, 3, 4], np.int32)), attrs=exact),
+        case(op, unknown(rgb), unknown(np.array([1, 2, 3, 4], np.int32)), attrs=exact),
+        case(op, gray, [1, 2, 3, 4], attrs={"channels": 3, **exact}),
+        *(
+            case(op, rgb, window, attrs=exact, bad=True)
+            for window in ([0, 0, 9, 12], [0, 0, 8, 13], [-1, 0, 3, 3], [0, 0, 0, 3], [5, 0, 4, 4], [0, 0, 3])
+        ),
+        case(op, PNG["RGB"], [0, 0, 2, 2], attrs=exact, bad=True),
+        case(op, RUBBISH, [0, 0, 2, 2], attrs=exact, bad=True),
+        case(op, rgb, [0, 0, 2, 2], attrs={"channels": 4, **exact}, bad=True),
+    ]
+
+
 ANY = {**PNG, "bmp": BMP, "gif": GIF[1]}
 
 CASES: list[Case] = [
@@ -119,6 +144,7 @@ CASES: list[Case] = [
     *decoder("DecodeJpeg", JPEG, (0, 3), dct_method="INTEGER_ACCURATE"),
     *(case("DecodeJpeg", data, attrs={"channels": 1}, **FAST) for data in JPEG.values()),
     *(case("DecodeImage", data, attrs={"expand_animations": False}, **FAST) for data in JPEG.values()),
+    *windows(),
     *decoder(
         "DecodeBmp",
         {"bmp": BMP, "small": encoded(NOISE[:2, :2, :3], "BMP"), "row": encoded(NOISE[:1, :, :3], "BMP")},
