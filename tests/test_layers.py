@@ -35,7 +35,7 @@ ROWS: list[list[str]] = [
     ["serving"],
     [
         "names < bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
-        "nn < random < signal < strings < summary < contrib < client < aioexec < demo < inspection < cli",
+        "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < cli",
         "aioexec < testing",
     ],
 ]

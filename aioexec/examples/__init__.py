@@ -1,0 +1,1 @@
+"""What programs import from `tensorflow.examples`: the reader of MNIST's files."""

@@ -1,0 +1,1 @@
+"""The tutorials' modules that programs import."""
