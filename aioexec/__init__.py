@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         distribute as distribute,
         dtypes as dtypes,
         errors as errors,
+        estimator as estimator,
         graph_util as graph_util,
         image as image,
         initializers as initializers,

@@ -86,6 +86,15 @@ max_pooling1d max_pooling2d max_pooling3d average_pooling1d average_pooling2d av
 """)
 """`tf.layers.name` of TensorFlow, `aioexec.layers.name` here."""
 
+ESTIMATOR = words("""
+Estimator EstimatorSpec EvalSpec Exporter ModeKeys RunConfig TrainSpec VocabInfo WarmStartSettings train_and_evaluate
+export.ClassificationOutput export.ExportOutput export.PredictOutput export.RegressionOutput export.ServingInputReceiver
+export.TensorServingInputReceiver export.build_parsing_serving_input_receiver_fn
+export.build_raw_serving_input_receiver_fn
+inputs.numpy_input_fn inputs.pandas_input_fn
+""")
+"""`tf.estimator.name` of TensorFlow 1.x, `aioexec.estimator.name` here; TensorFlow 2.x has none of them any more."""
+
 METRICS = words("""
 accuracy auc false_negatives false_negatives_at_thresholds false_positives false_positives_at_thresholds mean
 mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy mean_relative_error mean_squared_error mean_tensor

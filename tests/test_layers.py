@@ -32,6 +32,7 @@ ROWS: list[list[str]] = [
     ["layers < recurrent", "keras"],
     ["sessions"],
     ["distributed < train"],
+    ["estimator"],
     ["serving"],
     [
         "names < bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "

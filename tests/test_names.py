@@ -14,6 +14,7 @@ from aioexec.formats.protos import ConfigProto
 from tests.names_table import (
     ELSEWHERE,
     ERRORS,
+    ESTIMATOR,
     INITIALIZERS,
     KERAS,
     LAYERS,
@@ -41,6 +42,7 @@ def test_public_names_are_public():
     assert [name for name in INITIALIZERS if not hasattr(aioexec.initializers, name)] == []
     assert [name for name in KERAS if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
+    assert [name for name in ESTIMATOR if not exists(f"estimator.{name}")] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
     for module, names in MODULES.items():
         assert [name for name in names if not exists(f"{module}.{name}")] == []

@@ -16,6 +16,7 @@ SOURCES: Final[dict[str, str]] = {
         "qint16 qint32 qint8 quint16 quint8 resource string uint16 uint32 uint64 uint8 variant"
     ),
     "aioexec.errors": "OpError errors=",
+    "aioexec.estimator": "estimator=",
     "aioexec.formats.protos": (
         "AttrValue CallableOptions ConfigProto Event GPUOptions GraphDef GraphOptions HistogramProto LogMessage MetaGraphDef "
         "NameAttrList NodeDef OptimizerOptions RPCOptions RunMetadata RunOptions SessionLog Summary SummaryMetadata "

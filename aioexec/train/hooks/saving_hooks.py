@@ -88,6 +88,11 @@ class CheckpointSaverHook(SessionRunHook):
         self._forecast = StepForecast()
         self._saved_step: int | None = None
 
+    def add_listener(self, listener: CheckpointSaverListener) -> None:
+        """Add a listener, once."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
+
     async def begin(self) -> None:
         self._summary_writer = await off_loop(FileWriterCache.get, self._checkpoint_dir)
         self._global_step_tensor = required_global_step_read("CheckpointSaverHook")

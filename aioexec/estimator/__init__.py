@@ -1,0 +1,21 @@
+"""Estimators under the names of `tf.estimator`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioexec.lazy_names import public_names
+
+if TYPE_CHECKING:
+    from aioexec.estimator import export as export, inputs as inputs
+    from aioexec.estimator.estimator import Estimator as Estimator
+    from aioexec.estimator.exporters import Exporter as Exporter
+    from aioexec.estimator.modes import ModeKeys as ModeKeys
+    from aioexec.estimator.run_config import RunConfig as RunConfig
+    from aioexec.estimator.specification import EstimatorSpec as EstimatorSpec
+    from aioexec.estimator.specs import EvalSpec as EvalSpec, TrainSpec as TrainSpec
+    from aioexec.estimator.training import train_and_evaluate as train_and_evaluate
+    from aioexec.estimator.warm_starts import WarmStartSettings as WarmStartSettings
+    from aioexec.train.checkpoints.warm_starting import VocabInfo as VocabInfo
+else:
+    __getattr__, __dir__ = public_names(__name__)
