@@ -36,28 +36,35 @@ from aioexec.sessions.evaluation import eval_tensor, run_operation
 
 if TYPE_CHECKING:
     from aioexec import (
+        app as app,
         bitwise as bitwise,
         contrib as contrib,
         distribute as distribute,
         dtypes as dtypes,
         errors as errors,
         estimator as estimator,
+        flags as flags,
+        gfile as gfile,
         graph_util as graph_util,
         image as image,
         initializers as initializers,
+        io as io,
         keras as keras,
         layers as layers,
         linalg as linalg,
+        logging as logging,
         lookup as lookup,
         losses as losses,
         math as math,
         metrics as metrics,
         nn as nn,
+        python_io as python_io,
         random as random,
         signal as signal,
         strings as strings,
         summary as summary,
         train as train,
+        version as version,
     )
     from aioexec.names.flow import *
     from aioexec.names.graphs import *

@@ -26,7 +26,11 @@ gradients hessians custom_gradient RegisterGradient NotDifferentiable NoGradient
 placeholder placeholder_with_default constant
 clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm confusion_matrix make_template
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
-OpError
+OpError QUANTIZED_DTYPES get_logger
+disable_v2_behavior enable_v2_behavior disable_v2_tensorshape enable_v2_tensorshape disable_eager_execution
+enable_eager_execution disable_tensor_equality enable_tensor_equality disable_control_flow_v2 enable_control_flow_v2
+control_flow_v2_enabled executing_eagerly executing_eagerly_outside_functions
+VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
 """)
 """`tf.name` of TensorFlow, `aioexec.name` here."""
 
@@ -50,6 +54,7 @@ replica_device_setter ExponentialMovingAverage
 exponential_decay natural_exp_decay inverse_time_decay polynomial_decay piecewise_constant piecewise_constant_decay
 cosine_decay cosine_decay_restarts linear_cosine_decay noisy_linear_cosine_decay
 global_step get_global_step create_global_step get_or_create_global_step assert_global_step
+BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List SequenceExample
 """)
 """`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
 
@@ -129,6 +134,22 @@ RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERN
 exception_type_from_error_code error_code_from_exception_type
 """)
 """`tf.errors.name` of TensorFlow, `aioexec.errors.name` here."""
+
+MODULES = {
+    "app": words("run"),
+    "gfile": words("""
+        Copy DeleteRecursively Exists FastGFile GFile Glob IsDirectory ListDirectory MakeDirs MkDir Open Remove Rename Stat Walk
+    """),
+    "io.gfile": words("""
+        GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
+    """),
+    "logging": words("""
+        DEBUG ERROR FATAL INFO TaskLevelStatusMessage WARN debug error fatal flush get_verbosity info log log_every_n
+        log_first_n log_if set_verbosity vlog warn warning
+    """),
+    "python_io": words("TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"),
+}
+"""`tf.module.name` of TensorFlow, `aioexec.module.name` here."""
 
 ELSEWHERE = {
     "client.session.Session": "client.session.Session",

@@ -25,7 +25,7 @@ ROWS: list[list[str]] = [
         "name_tables < lazy_names",
         "data_classes < errors < in_thread < dtypes < shapes",
     ],
-    ["formats", "resources"],
+    ["formats < files", "resources"],
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
@@ -35,7 +35,8 @@ ROWS: list[list[str]] = [
     ["estimator"],
     ["serving"],
     [
-        "names < bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
+        "api_switches < logging < version < names < flags < app < gfile < io < python_io < "
+        "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < cli",
         "aioexec < testing",
     ],
@@ -54,6 +55,7 @@ MOST_MODULES = 25
 
 # A heavy or optional library enters through one door.
 DOORS = {
+    "absl": "aioexec.flags or aioexec.app",
     "aiohttp": "aioexec.serving",
     "blockbuster": "aioexec.testing",
     "crc32c": "aioexec.formats.crc32c",

@@ -48,6 +48,11 @@ def test_public_names_are_public():
         assert [name for name in names if not exists(f"{module}.{name}")] == []
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_has_its_names(module):
+    assert [name for name in MODULES[module] if not exists(f"{module}.{name}")] == []
+
+
 def test_names_that_tensorflow_keeps_elsewhere_are_there():
     assert [name for name in ELSEWHERE.values() if not exists(name)] == []
     assert [name for name in MESSAGES if not hasattr(protos, name)] == []

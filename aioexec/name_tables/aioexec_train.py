@@ -11,7 +11,10 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.distributed.cluster.cluster": "ClusterSpec",
     "aioexec.distributed.server.server": "Server",
     "aioexec.formats.event_files": "summary_iterator",
-    "aioexec.formats.protos": "ClusterDef JobDef SaverDef ServerDef",
+    "aioexec.formats.protos": (
+        "BytesList ClusterDef Example Feature FeatureList FeatureLists Features FloatList Int64List JobDef SaverDef "
+        "SequenceExample ServerDef"
+    ),
     "aioexec.train.checkpoints.checkpoint_reader": (
         "NewCheckpointReader list_variables load_checkpoint load_variable"
     ),

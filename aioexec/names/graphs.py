@@ -1,6 +1,22 @@
 """Graphs, dtypes, gradients, functions."""
 
+from aioexec.api_switches import (
+    control_flow_v2_enabled as control_flow_v2_enabled,
+    disable_control_flow_v2 as disable_control_flow_v2,
+    disable_eager_execution as disable_eager_execution,
+    disable_tensor_equality as disable_tensor_equality,
+    disable_v2_behavior as disable_v2_behavior,
+    disable_v2_tensorshape as disable_v2_tensorshape,
+    enable_control_flow_v2 as enable_control_flow_v2,
+    enable_eager_execution as enable_eager_execution,
+    enable_tensor_equality as enable_tensor_equality,
+    enable_v2_behavior as enable_v2_behavior,
+    enable_v2_tensorshape as enable_v2_tensorshape,
+    executing_eagerly as executing_eagerly,
+    executing_eagerly_outside_functions as executing_eagerly_outside_functions,
+)
 from aioexec.dtypes import (
+    QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,
     as_dtype as as_dtype,
     bfloat16 as bfloat16,
@@ -81,4 +97,13 @@ from aioexec.graph.sparse_tensor import (
     SparseTensorValue as SparseTensorValue,
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
+)
+from aioexec.logging import get_logger as get_logger
+from aioexec.version import (
+    COMPILER_VERSION as COMPILER_VERSION,
+    GIT_VERSION as GIT_VERSION,
+    GRAPH_DEF_VERSION as GRAPH_DEF_VERSION,
+    GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER,
+    GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER,
+    VERSION as VERSION,
 )

@@ -9,9 +9,18 @@ if TYPE_CHECKING:
     from aioexec.distributed.server.server import Server as Server
     from aioexec.formats.event_files import summary_iterator as summary_iterator
     from aioexec.formats.protos import (
+        BytesList as BytesList,
         ClusterDef as ClusterDef,
+        Example as Example,
+        Feature as Feature,
+        FeatureList as FeatureList,
+        FeatureLists as FeatureLists,
+        Features as Features,
+        FloatList as FloatList,
+        Int64List as Int64List,
         JobDef as JobDef,
         SaverDef as SaverDef,
+        SequenceExample as SequenceExample,
         ServerDef as ServerDef,
     )
     from aioexec.train.checkpoints.checkpoint_reader import (
