@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         top_k as top_k,
         xw_plus_b as xw_plus_b,
     )
+    from aioexec.ops.nn.safe_lookup import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
     from aioexec.ops.nn.sampled_losses import (
         nce_loss as nce_loss,
         sampled_softmax_loss as sampled_softmax_loss,

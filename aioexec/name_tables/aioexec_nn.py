@@ -24,6 +24,7 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.ops.nn.embedding": "embedding_lookup embedding_lookup_sparse",
     "aioexec.ops.nn.nn_ops": "bias_add in_top_k l2_loss l2_normalize relu_layer top_k xw_plus_b",
+    "aioexec.ops.nn.safe_lookup": "safe_embedding_lookup_sparse",
     "aioexec.ops.nn.sampled_losses": "nce_loss sampled_softmax_loss",
     "aioexec.ops.nn.softmax": "log_softmax softmax",
     "aioexec.ops.normalization.functions": (
