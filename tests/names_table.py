@@ -325,3 +325,36 @@ NOT_OFFERED = {
     "summary_ops_v2.*, summary.initialize, summary.all_v2_summary_ops": "write from within eager execution",
 }
 """Names that programs import and that are not here, with the reason."""
+
+CONTRIB = words("""
+rnn.BasicLSTMCell rnn.BasicRNNCell rnn.DeviceWrapper rnn.DropoutWrapper rnn.GRUCell rnn.LSTMCell rnn.LSTMStateTuple
+rnn.MultiRNNCell rnn.RNNCell rnn.ResidualWrapper rnn.stack_bidirectional_dynamic_rnn rnn.stack_bidirectional_rnn
+rnn.static_bidirectional_rnn rnn.static_rnn rnn.static_state_saving_rnn
+framework.add_arg_scope framework.add_model_variable framework.arg_scope framework.arg_scoped_arguments
+framework.assert_global_step framework.assert_or_get_global_step framework.assert_same_float_dtype framework.assert_scalar
+framework.assert_scalar_int framework.assign_from_checkpoint framework.assign_from_checkpoint_fn framework.assign_from_values
+framework.assign_from_values_fn framework.broadcast_to framework.convert_to_tensor_or_sparse_tensor
+framework.create_global_step framework.current_arg_scope framework.filter_variables framework.get_global_step
+framework.get_graph_from_inputs framework.get_local_variables framework.get_model_variables framework.get_name_scope
+framework.get_or_create_global_step framework.get_placeholders framework.get_trainable_variables framework.get_unique_variable
+framework.get_variable_full_name framework.get_variables framework.get_variables_by_name framework.get_variables_by_suffix
+framework.get_variables_to_restore framework.global_variable framework.has_arg_scope framework.init_from_checkpoint
+framework.is_tensor framework.list_variables framework.load_checkpoint framework.load_variable framework.local_variable
+framework.model_variable framework.prepend_name_scope framework.py_func framework.reduce_sum_n
+framework.remove_squeezable_dimensions framework.smart_case framework.smart_cond framework.smart_constant_value
+framework.strip_name_scope framework.variable framework.with_same_shape framework.with_shape
+layers.OPTIMIZER_CLS_NAMES layers.OPTIMIZER_SUMMARIES layers.adaptive_clipping_fn layers.apply_regularization
+layers.avg_pool2d layers.avg_pool3d layers.batch_norm layers.bias_add layers.bow_encoder layers.conv1d layers.conv2d
+layers.conv2d_in_plane layers.conv2d_transpose layers.conv3d layers.conv3d_transpose layers.convolution layers.convolution1d
+layers.convolution2d layers.convolution2d_in_plane layers.convolution2d_transpose layers.convolution3d
+layers.convolution3d_transpose layers.dense_to_sparse layers.dropout layers.elu layers.embed_sequence
+layers.embedding_lookup_unique layers.flatten layers.fully_connected layers.group_norm layers.images_to_sequence
+layers.instance_norm layers.l1_l2_regularizer layers.l1_regularizer layers.l2_regularizer layers.layer_norm layers.linear
+layers.max_pool2d layers.max_pool3d layers.maxout layers.one_hot_encoding layers.optimize_loss layers.poincare_normalize
+layers.relu layers.relu6 layers.repeat layers.separable_conv2d layers.separable_convolution2d layers.sequence_to_images
+layers.softmax layers.spatial_softmax layers.stack layers.sum_regularizer layers.summarize_activation
+layers.summarize_activations layers.summarize_biases layers.summarize_collection layers.summarize_tensor
+layers.summarize_tensors layers.summarize_variables layers.summarize_weights layers.unit_norm layers.utils
+layers.variance_scaling_initializer layers.xavier_initializer layers.xavier_initializer_conv2d
+""")
+"""`tf.contrib.name` of TensorFlow 1.15, `aioexec.contrib.name` here."""

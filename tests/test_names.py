@@ -12,6 +12,7 @@ from aioexec.errors import GraphTypeError
 from aioexec.formats import protos
 from aioexec.formats.protos import ConfigProto
 from tests.names_table import (
+    CONTRIB,
     ELSEWHERE,
     ERRORS,
     ESTIMATOR,
@@ -39,6 +40,7 @@ def test_public_names_are_public():
     assert [name for name in ERRORS if not hasattr(aioexec.errors, name)] == []
     assert [name for name in TRAIN if not hasattr(aioexec.train, name)] == []
     assert [name for name in LOSSES if not hasattr(aioexec.losses, name)] == []
+    assert [name for name in CONTRIB if not exists(f"contrib.{name}")] == []
     assert [name for name in INITIALIZERS if not hasattr(aioexec.initializers, name)] == []
     assert [name for name in KERAS if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []

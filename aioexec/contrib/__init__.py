@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.contrib import legacy_seq2seq as legacy_seq2seq, rnn as rnn
+    from aioexec.contrib import (
+        framework as framework,
+        layers as layers,
+        legacy_seq2seq as legacy_seq2seq,
+        rnn as rnn,
+    )
 else:
     __getattr__, __dir__ = public_names(__name__)
