@@ -120,7 +120,7 @@ async def off_loop(function: Any, *args: Any, **options: Any) -> Any:
     return await asyncio.to_thread(function, *args, **options)
 
 
-async def saved(folder: Path) -> str:
+async def saved(folder: Path) -> Any:
     """The path of a checkpoint with `a` [4] and `b` []."""
     with ax.Graph().as_default():
         ax.get_variable("a", initializer=np.arange(4, dtype=np.float32))
@@ -215,7 +215,7 @@ def test_a_graph_tells_its_scope_and_placeholders(graph):
     assert framework.get_placeholders(graph) == [x]
     assert framework.get_graph_from_inputs([x]) is graph
     with pytest.raises(GraphTypeError):
-        framework.get_placeholders("graph")
+        framework.get_placeholders("graph")  # type: ignore[arg-type]
     with pytest.raises(GraphValueError, match="passed-in graph"):
         framework.get_graph_from_inputs([x], ax.Graph())
 

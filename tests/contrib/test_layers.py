@@ -247,7 +247,7 @@ async def test_a_layer_is_repeated_and_stacked():
         "Stack/fully_connected_2/weights",
     ]
     with pytest.raises(GraphValueError, match="list or tuple"):
-        layers.stack(x, layers.fully_connected, 3)
+        layers.stack(x, layers.fully_connected, 3)  # type: ignore[arg-type]
 
 
 async def test_dropout_scales_what_remains():

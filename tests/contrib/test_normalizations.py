@@ -14,7 +14,9 @@ from tests.contrib.values import drawn, evaluated, filled, names
 
 layers = ax.contrib.layers
 EPSILON = 0.001
-LAYER, FUSED, PLAIN = {}, {"zero_debias_moving_mean": False, "updates_collections": "mine"}, {"fused": False}
+LAYER: dict[str, Any] = {}
+FUSED: dict[str, Any] = {"updates_collections": "mine"}
+PLAIN: dict[str, Any] = {"fused": False}
 WAYS = {
     "layer": LAYER,
     "layer without the fused op": PLAIN,

@@ -112,7 +112,8 @@ async def test_sparse_gradients_are_multiplied():
         loss, step, 0.1, "SGD", gradient_multipliers={"table:0": 2.0}, summaries=["gradients"]
     )
 
-    np.testing.assert_allclose((await after_a_step(train, table))[1], [[1, 1], [0.8, 0.8], [1, 1]], rtol=1e-6)
+    expected = np.array([[1, 1], [0.8, 0.8], [1, 1]])
+    np.testing.assert_allclose((await after_a_step(train, table))[1], expected, rtol=1e-6)
 
 
 async def test_updates_come_before_the_loss():
