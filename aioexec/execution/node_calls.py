@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.execution.programs.last_uses import last_uses
 from aioexec.execution.programs.structures import dereference, store
 from aioexec.execution.propagator import Values
 from aioexec.graph.kernels.kernel import Role
@@ -50,10 +51,9 @@ def bind_item(item: Item, known: Sequence[Any]) -> CallList:
     """The calls of an item for inputs of any shapes; `known` are the plan's values (constants and variables are set)."""
     calls: list[NodeCall] = []
     keeping: dict[int, tuple[Call, tuple[int, ...]]] = {}
-    dying = _last_uses(item)
-    for position, instruction in enumerate(item.instructions):
+    dying = _large_last_uses(item)
+    for position, (instruction, dead) in enumerate(zip(item.instructions, dying, strict=True)):
         call = None if instruction.structure is not None else bind_call(instruction)
-        dead = dying.get(position, ())
         if call is not None and dead:
             keeping[position] = call, dead
             call = _dropping(call, dead)
@@ -61,25 +61,16 @@ def bind_item(item: Item, known: Sequence[Any]) -> CallList:
     return CallList(tuple(calls), (), keeping)
 
 
-def _last_uses(item: Item) -> dict[int, tuple[int, ...]]:
-    """By position of a node, the values of the item that no other node, and nothing outside, uses after it.
-
-    Without those that are known to be small.
-    """
-    kept, found = set(item.outputs), dict[int, tuple[int, ...]]()
-    sizes = {
-        value: static_bytes(tensor)
+def _large_last_uses(item: Item) -> list[tuple[int, ...]]:
+    """For each node, the values that it is the last to use, without those that are known to be small."""
+    small = {
+        value
         for instruction in item.instructions
         for value, tensor in zip(instruction.outputs, instruction.node.op.outputs, strict=True)
+        if (size := static_bytes(tensor)) is not None and size < LARGE_VALUE
     }
-    for position in reversed(range(len(item.instructions))):
-        used = dict.fromkeys((*item.instructions[position].inputs, *item.instructions[position].outputs))
-        dead = [value for value in used if value in sizes and value not in kept]
-        kept.update(dead)
-        found[position] = tuple(
-            value for value in dead if (size := sizes[value]) is None or size >= LARGE_VALUE
-        )
-    return found
+    found = last_uses(item, item.instructions)
+    return [tuple(value for value in values if value not in small) for values in found]
 
 
 def _dropping(call: Call, dead: Sequence[int]) -> Call:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -28,6 +29,7 @@ from aioexec.execution.programs.trace import note_known, note_node
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
+    Iteration,
     Propagator,
     Values,
     dead_outputs,
@@ -72,6 +74,7 @@ class PartitionRun(Run):
     Constant: `partition`. Changing: `values`, those of the outermost frame; `fresh`, the values that nothing else references;
     `on_finished`, a callback for each finished item; `_awaited`, the activation of each pending future; `_missing_feeds`, how
     many feeds of a partial run are missing; `_expected`, how many Recvs wait, and `_arrived`, the values received for them;
+    `_held`, how often iterations are held for the work of a device;
     `_is_scheduled`, whether a callback of the loop will call `_advance`; `_work`, what a device with memory of its own
     was given, else None.
 
@@ -87,6 +90,7 @@ class PartitionRun(Run):
         "_awaited",
         "_executor",
         "_expected",
+        "_held",
         "_is_scheduled",
         "_missing_feeds",
         "_propagator",
@@ -119,6 +123,7 @@ class PartitionRun(Run):
         self._awaited: dict[asyncio.Future[Any], Activation] = {}
         self._missing_feeds = missing_feeds
         self._expected = 0
+        self._held = 0
         self._arrived: list[tuple[Activation, Received]] = []
         self._is_scheduled = False
         memory = executor.memory
@@ -241,7 +246,11 @@ class PartitionRun(Run):
         if self._awaited or self.has_ended:
             return
         if self.step.error is None and (
-            self._missing_feeds or self._is_scheduled or self._propagator.ready or self._expected
+            self._missing_feeds
+            or self._is_scheduled
+            or self._propagator.ready
+            or self._expected
+            or self._held
         ):
             return
         if self._work is not None:
@@ -272,8 +281,7 @@ class PartitionRun(Run):
             return rest
         if self._work is not None:
             if item.kind is PROGRAM:
-                self._executor.device_runners[item.index].begin(activation.iteration.values, self._work)
-                self._record_finished(activation)
+                self._run_on_device(activation, self._work)
                 return None
             rest = self._copy_out(activation, self._work)
             if rest is not None:
@@ -289,6 +297,23 @@ class PartitionRun(Run):
         self._record(item.instructions[0], activation.iteration.values, began)
         self._record_finished(activation, live_port)
         return None
+
+    def _run_on_device(self, activation: Activation, work: DeviceWork) -> None:
+        """Give the device a program's work; an iteration of a loop is not done before that."""
+        iteration = activation.iteration
+        self._executor.device_runners[activation.item.index].begin(iteration.values, work)
+        last = work.take_last()
+        if last is not None and iteration.frame.parent is not None:
+            self._held += 1
+            self._propagator.hold(iteration)
+            last.add_done_callback(partial(self._release, iteration))
+        self._record_finished(activation)
+
+    def _release(self, iteration: Iteration) -> None:
+        self._held -= 1
+        if not self.has_ended:
+            self._propagator.release(iteration)
+            self._advance()
 
     def _copy_out(self, activation: Activation, work: DeviceWork) -> asyncio.Future[Any] | None:
         """A future of a value that is copied from the device to main memory; None if the item copies none."""

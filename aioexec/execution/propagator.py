@@ -75,7 +75,7 @@ class Iteration:
         waits: the number of edges for which each item, once an edge of it has arrived, still waits.
         dead: items for which a dead value has arrived; for a Merge, how many.
         merged: the input that each Merge outputs.
-        outstanding: the number of activations that have not finished.
+        outstanding: the number of activations that have not finished, and of calls of `hold` without `release`.
         children: frames entered from this iteration and not done, by index.
     """
 
@@ -201,6 +201,13 @@ class Propagator:
                 self._arrive(edge, iteration, activation.dead)
         else:
             self._propagate(item, iteration, activation.dead, live_port)
+        self.release(iteration)
+
+    def hold(self, iteration: Iteration) -> None:
+        """Keep an iteration from being done before `release` is called: a device has work of it."""
+        iteration.outstanding += 1
+
+    def release(self, iteration: Iteration) -> None:
         iteration.outstanding -= 1
         if iteration.outstanding == 0 and iteration.frame.parent is not None:
             self._clean(iteration.frame)

@@ -4,7 +4,9 @@ Some nodes are items of their own: those that wait (asynchronous kernels, Recv, 
 a partial run), those that decide which nodes run (control flow, triggers), and Send. All other nodes are grouped into programs
 by *wait set*: the sources among a node's ancestors. A source is a node whose outcome is not known when the step starts: every
 node that is an item of its own, and every node whose output shape depends on data (its consumers are laid out when the shape is
-known). A Recv of a feed on a device with memory of its own is none, since its value is there when the step starts.
+known). A Recv of a feed on a device with memory of its own is none, since its value is there when the step starts. Sources that
+are alive alike and wait for the same may count as one: Switches on one predicate, Exits, and the variables of a loop (see
+`control_flow.loop_sources`).
 
 Nodes share a program if and only if their wait sets are equal. Programs are convex by construction, since along a path the wait
 set only grows. So no item depends on itself through another item, no node waits for an event on which it does not depend, and,
@@ -15,7 +17,7 @@ same frame: nodes inside a loop wait for its Enter, nodes after it for its Exit.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +26,7 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import OpError
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.registry import ShapeContext, output_dims
+from aioexec.planning.control_flow.loop_sources import Sources, shared_sources
 from aioexec.planning.subgraph import Node, Subgraph
 
 
@@ -55,6 +58,7 @@ _KINDS: Final = {
     Role.COPY_TO_HOST: Kind.COPY_TO_HOST,
     Role.CONTROL_TRIGGER: Kind.TRIGGER,
 }
+_FROM_OUTSIDE: Final = (Kind.ASYNCHRONOUS, Kind.FEED, Kind.RECV)
 CONTROL_PORT = -1
 """The port of a control edge that leaves a Switch: alive when the Switch is, whichever output it took."""
 
@@ -97,13 +101,15 @@ def control_port_of(producer: Node) -> int:
 
 
 def wait_sets(graph: Subgraph, is_partial: bool = False, fed: Collection[str] = ()) -> dict[int, int]:
-    """The wait set of each node, by id(): a bit for each source, and for each port of one.
+    """The wait set of each node, by id(): a bit for each source, or those that count as one, and for each port.
 
     Args:
         fed: the names of transfers of feeds that are no sources.
     """
     sets: dict[int, int] = {}
     after: dict[tuple[int, int], int] = {}
+    shared = _shared_sources(graph, is_partial, fed)
+    bits: dict[tuple[Hashable, int], int] = {}
     sources = 0
     for node in graph.nodes:
         waits = 0
@@ -114,10 +120,33 @@ def wait_sets(graph: Subgraph, is_partial: bool = False, fed: Collection[str] = 
         sets[id(node)] = waits
         for port in _ports(node):
             after[id(node), port] = waits
-            if _is_source(node, is_partial) and not _brings_feed(node, fed):
-                after[id(node), port] |= 1 << sources
-                sources += 1
+            if not _is_source(node, is_partial) or _brings_feed(node, fed):
+                continue
+            bit = 1 << sources
+            key = shared.get(id(node)) or _decision(node, waits)
+            if key is not None:
+                bit = bits.setdefault((key, port), bit)
+            if bit & waits:  # it comes after another one of these sources
+                bit = 1 << sources
+            after[id(node), port] |= bit
+            sources += 1
     return sets
+
+
+def _decision(node: Node, waits: int) -> Hashable:
+    """What is the same for Switches that are decided alike and wait for the same, and for Exits: they count as one source."""
+    if node.row.role is Role.SWITCH and node.feed is None:
+        predicate, index = node.inputs[1]
+        return id(predicate), index, waits
+    return (Role.EXIT, waits) if node.row.role is Role.EXIT and node.feed is None else None
+
+
+def _shared_sources(graph: Subgraph, is_partial: bool, fed: Collection[str]) -> Mapping[int, Sources]:
+    def waits(node: Node) -> bool:
+        return not is_known(node, is_partial) and kind_of(node, is_partial) in _FROM_OUTSIDE
+
+    fed_nodes = {id(node) for node in graph.nodes if _brings_feed(node, fed)}
+    return shared_sources(graph, waits, fed_nodes)
 
 
 def _ports(node: Node) -> tuple[int, ...]:

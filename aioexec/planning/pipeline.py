@@ -16,6 +16,7 @@ from aioexec.planning.control_flow.fold_control_flow import fold_control_flow
 from aioexec.planning.control_flow.frames import check_fetches, frames
 from aioexec.planning.control_flow.inline import inline_bodies
 from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
+from aioexec.planning.free_constants import free_constants
 from aioexec.planning.host_copies import insert_copies
 from aioexec.planning.items import cut_items
 from aioexec.planning.partition import join_parts, partition, sent_feeds
@@ -162,6 +163,7 @@ class Planner:
         found.rewrite(part)
         whole, fed = part, frozenset[str]()
         if found.has_own_memory:
+            free_constants(part)
             insert_copies(part, device, found.device_type, self._new_name)
             fed = frozenset() if signature.is_partial else sent_feeds(client)
         elif optimises(self._optimizer):

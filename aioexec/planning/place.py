@@ -146,13 +146,15 @@ class _Placing:
         return None if position is None else self._chosen.get(self._graph.root(position))
 
     def _device_of_consumers(self, source: Operation, devices: list[str]) -> str | None:
-        """The device of all consumers; if they take the value in main memory, the device of that."""
+        """The device of all consumers; if they take the value in main memory, and it is always there, the device of that."""
         (output,) = source.outputs
         consumers = [op for op in output.consumers() if op in self._graph.positions]
         found = {self._device_of(op) for op in consumers}
         if len(found) != 1:
             return None
         (device,) = found
+        if source.control_inputs:  # in a loop it would be sent in each iteration
+            return device
         if device is not None and all(_wants_in_host_memory(op, output, device) for op in consumers):
             return next((name for name in devices if parse(name).device_type == "CPU"), device)
         return device

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from aioexec.data_classes import dataclass
 from aioexec.graph.device_spec import parse
+from aioexec.graph.kernels.device_kernel import Launcher
 from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.kernels.kernel_registry import RUN_BY_ENGINE, is_overridden
 from aioexec.planning.control_flow.frames import Frame, check_fetches, frames
@@ -390,11 +393,23 @@ class _Assembler:
     def _compute(self, node: Node) -> Compute:
         if node.feed is not None or node.row.role in RUN_BY_ENGINE:
             return _run_by_role  # the executor runs these by their role
+        if node.on_host:
+            return _without_launcher(self.bind(node.op, ""))
         return self.bind(node.op, node.device)
 
 
 def _run_by_role(value: Any) -> Any:
     return value
+
+
+def _without_launcher(compute: Compute) -> Compute:
+    """A kernel of the processor as one of a device with memory of its own."""
+
+    def call(launcher: Launcher, *inputs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return compute(*inputs)
+
+    return call
 
 
 def _users(items: Sequence[Sequence[Instruction]]) -> dict[int, set[int]]:

@@ -102,6 +102,7 @@ class Node:
         values: its outputs, if a pass has computed them; the node is then a constant.
         device: the full name of the device it runs on; "" until it is placed.
         structure: the contents of a loop or conditional that runs as one node.
+        on_host: its device has memory of its own, but inputs and outputs are in main memory, where the processor computes.
     """
 
     op: Operation
@@ -111,6 +112,7 @@ class Node:
     values: tuple[Value, ...] | None = None
     device: str = ""
     structure: Structure | None = None
+    on_host: bool = False
     row: Row = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,11 @@ class Node:
     @property
     def is_constant(self) -> bool:
         return self.values is not None
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it is a constant that waits for nothing: its value may be used in any frame."""
+        return self.is_constant and not self.controls
 
     @property
     def is_pure(self) -> bool:

@@ -232,6 +232,9 @@ async def test_updates_of_a_variable_need_no_more_memory_than_one(gpus: Gpus):
     (device,) = gpus.devices()
     x = device.copy_in(np.ones(4, np.float32))
     await content(device, added(device, x, x))
+    await ended(
+        x.ready
+    )  # the end of the copy, which keeps the buffer, may be reported after that of later work
     v = DeviceVariable("v", dtypes.float32, (4,))
     v.replace(x)
     del x

@@ -38,10 +38,10 @@ class Stepping:
     def bind(self, op: Operation, device: str) -> Compute:
         if (op, device) not in self._kernels:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
-            place = self.engine.devices[device]
+            place = self.engine.devices.get(device, self.devices.devices[0])
             found = find_kernel(op.type, place.device_type, op.attrs, runs_cpu_kernels=place.runs_cpu_kernels)
             context = NodeContext(
-                op.name, device, op.attrs, inputs, outputs, place.resources, op.graph.functions
+                op.name, place.name, op.attrs, inputs, outputs, place.resources, op.graph.functions
             )
             self._kernels[op, device] = found.make(context)
         return self._kernels[op, device]

@@ -30,7 +30,7 @@ class DeviceRunner:
 
     def __init__(self, item: Item, jit: JitMode) -> None:
         self.item = item
-        self._pieces = [(piece, ItemPrograms(piece.item, jit)) for piece in cut_pieces(item)]
+        self._pieces = [(piece, ItemPrograms(piece, jit)) for piece in cut_pieces(item)]
 
     def begin(self, values: Values, work: DeviceWork) -> None:
         """Give the device the work of the item's nodes.

@@ -27,16 +27,17 @@ class DeviceWork:
     """What a step waits for on a device.
 
     Constant: `device`, `step`; `on_idle` is called whenever nothing is pending any more. Changing: `pending`, how many events
-    have not come.
+    have not come; `_last`, the one given last that had not come then.
     """
 
-    __slots__ = ("device", "on_idle", "pending", "step")
+    __slots__ = ("_last", "device", "on_idle", "pending", "step")
 
     def __init__(self, device: MemoryDevice, step: Step, on_idle: Callable[[], object]) -> None:
         self.device = device
         self.step = step
         self.on_idle = on_idle
         self.pending = 0
+        self._last: Event | None = None
 
     def launcher(self, node: Node) -> NodeLauncher:
         """What the work of a node, which begins now, is given to."""
@@ -65,8 +66,14 @@ class DeviceWork:
             self._check(event, launcher)
             return
         self.pending += 1
+        self._last = event
         launcher.pending += 1
         event.add_done_callback(lambda: self._done(event, launcher))
+
+    def take_last(self) -> Event | None:
+        """The last event taken into account since the last call, if it has not come."""
+        last, self._last = self._last, None
+        return None if last is None or last.is_done else last
 
     def _done(self, event: Event, launcher: NodeLauncher) -> None:
         self.pending -= 1

@@ -1,4 +1,4 @@
-"""The programs of one item on a device with memory of its own: lookup, recording, eviction.
+"""The programs of one piece of an item on a device with memory of its own: lookup, recording, eviction.
 
 A program holds for inputs and variables of the same shapes, and for the same content of inputs in main memory. It is made when
 these are met for the second time; until then, and where it cannot be made, the nodes run one by one.
@@ -16,7 +16,7 @@ from aioexec.devices.device_program import DeviceProgram
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import JitMode
 from aioexec.execution.memory.device_work import DeviceWork
-from aioexec.execution.memory.pieces import can_be_recorded
+from aioexec.execution.memory.pieces import Piece
 from aioexec.execution.memory.recorder import Recorded, record
 from aioexec.execution.propagator import Values
 from aioexec.planning.instruction import locate
@@ -76,15 +76,15 @@ class ItemProgram:
 class ItemPrograms:
     """See the module.
 
-    Constant: `_is_eager`, programs are made when their keys are met first; `_is_able`, whether all kernels can be recorded.
+    Constant: `_is_eager`, programs are made when their keys are met first; `_is_able`, whether there are any.
     Changing: `_sources`, the values from outside on which a program depends, once a step has met them; `_programs` by key, None
     if there is none, and keys that were met once, in `_met`.
     """
 
-    def __init__(self, item: Item, jit: JitMode) -> None:
-        self._item = item
+    def __init__(self, piece: Piece, jit: JitMode) -> None:
+        self._item = piece.item
         self._is_eager = jit == "eager"
-        self._is_able = jit != "off" and all(map(can_be_recorded, item.instructions))
+        self._is_able = jit != "off" and piece.is_recorded
         self._sources: tuple[int, ...] | None = None
         self._programs: dict[Key, ItemProgram | None] = {}
         self._met: dict[Key, None] = {}
@@ -115,7 +115,7 @@ class ItemPrograms:
         except Exception as error:
             error.__traceback__ = None
             return None
-        if recorded is None:
+        if recorded is None or not recorded.recording.calls:
             return None
         program = work.device.compile(recorded.recording)
         return None if program is None else ItemProgram(self._item, recorded, program)

@@ -77,8 +77,6 @@ class _Recorder(dict[int, Any]):
         inputs, role = inputs_of(instruction, self), instruction.node.row.role
         if role is Role.COPY_TO_DEVICE:
             result = self._constant(self._device.copy_in(inputs[0].copy()))
-        elif role is Role.LOOP_COND:
-            result = inputs[0]
         else:
             result = instruction.compute(self, *inputs)
         store(self, instruction, result)

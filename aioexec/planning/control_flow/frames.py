@@ -92,7 +92,8 @@ class _Finder:
 
     def visit(self, node: Node) -> None:
         frame = self.root
-        for producer in node.producers_before():
+        producers = [each for each in node.producers_before() if not each.is_everywhere]
+        for producer in producers:
             if id(producer) not in self._behind:
                 raise InvalidArgumentError(
                     f"node {node.name!r} is in a cycle with its input {producer.name!r}: only a NextIteration leads back, "
@@ -100,7 +101,7 @@ class _Finder:
                 )
             frame = self._behind[id(producer)]
         self.runs_in[id(node)] = self._behind[id(node)] = frame
-        self.check_inputs(node, node.producers_before())
+        self.check_inputs(node, producers)
         role = None if node.feed is not None else node.row.role
         if role is Role.ENTER:
             self._behind[id(node)] = self._enter(node, frame)
@@ -117,7 +118,11 @@ class _Finder:
         for producer in producers:
             other = self._behind[id(producer)]
             if other is not frame:
-                good = next(each for each in node.producers_before() if self._behind[id(each)] is frame)
+                good = next(
+                    each
+                    for each in node.producers_before()
+                    if not each.is_everywhere and self._behind[id(each)] is frame
+                )
                 raise InvalidArgumentError(
                     f"{node.row.name} {node.name!r} has inputs from different frames. The input {good.name!r} is in frame "
                     f"{frame.name!r}. The input {producer.name!r} is in frame {other.name!r}"
