@@ -37,6 +37,9 @@ COMMANDS = {
     "explain": Command(
         "aioexec.inspection.explain_command", "show how a step of a graph in a file is executed"
     ),
+    "port": Command(
+        "aioexec.porting.command", "rewrite programs of TensorFlow 1.x: imports, `async` and `await`"
+    ),
     "server": Command(
         "aioexec.distributed.server.command", "serve one task of a cluster to sessions elsewhere"
     ),

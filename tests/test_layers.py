@@ -37,7 +37,7 @@ ROWS: list[list[str]] = [
     [
         "api_switches < logging < version < names < flags < app < gfile < io < python_io < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
-        "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < cli",
+        "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < porting < cli",
         "aioexec < testing",
     ],
 ]

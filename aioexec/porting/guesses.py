@@ -1,0 +1,58 @@
+"""What a call is taken for if nothing is known about its object: by the names that programs of TensorFlow use."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from aioexec.porting.api import Use
+
+_SESSION = re.compile(r"sess", re.IGNORECASE)
+_SAVER = re.compile(r"saver", re.IGNORECASE)
+_WRITER = re.compile(r"writer", re.IGNORECASE)
+_COORDINATOR = re.compile(r"coord", re.IGNORECASE)
+_ESTIMATOR = re.compile(r"estimator", re.IGNORECASE)
+_SUPERVISOR = re.compile(r"^sv$|supervisor", re.IGNORECASE)
+
+_BY_OBJECT = [
+    (_SESSION, "run close partial_run partial_run_setup run_step_fn", Use.AWAIT),
+    (_SAVER, "save restore", Use.AWAIT),
+    (_WRITER, "close flush", Use.AWAIT),
+    (_COORDINATOR, "join wait_for_stop", Use.AWAIT),
+    (_ESTIMATOR, "train evaluate export_savedmodel export_saved_model", Use.AWAIT),
+    (_ESTIMATOR, "predict", Use.ITERATE),
+    (_SUPERVISOR, "prepare_or_wait_for_session stop summary_computed start_standard_services", Use.AWAIT),
+    (_SUPERVISOR, "managed_session", Use.ENTER),
+]
+
+
+def last_name(node: ast.expr) -> str:
+    """The last name of an object: `sess` of `self.model.sess`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript):
+        return last_name(node.value)
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_session_like(node: ast.expr) -> bool:
+    """Whether an object is named as sessions are."""
+    return bool(_SESSION.search(last_name(node)))
+
+
+def guess_use(function: ast.Attribute, *, has_own: bool, takes_session: bool) -> Use:
+    """What a call of a method needs.
+
+    Args:
+        has_own: a class of the program has a method of that name.
+        takes_session: the first argument is a session.
+    """
+    name, method = last_name(function.value), function.attr
+    for pattern, methods, use in _BY_OBJECT:
+        if method in methods.split() and pattern.search(name):
+            return use
+    if has_own:
+        return Use.PLAIN
+    if method in ("save", "restore") and takes_session:
+        return Use.AWAIT
+    return Use.AWAIT if method in ("eval", "run") else Use.PLAIN

@@ -1,0 +1,113 @@
+"""Where a program's imports lead: TensorFlow's modules to aioexec's, and imports within the program to its files."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterable, Mapping
+
+_PREFIXES = re.compile(r"^tensorflow(?:_core)?(?:\.compat\.v1|\._api\.v1|\.compat\.v2)?(?=\.|$)")
+
+_PRIVATE = {
+    "python.platform.gfile": "gfile",
+    "python.platform.flags": "flags",
+    "python.platform.app": "app",
+    "python.platform.tf_logging": "logging",
+    "python.platform.test": "test",
+    "python.platform.googletest": "test",
+    "python.lib.io.python_io": "python_io",
+    "python.lib.io.tf_record": "python_io",
+    "python.lib.io.file_io": "gfile",
+    "python.client.timeline": "client.timeline",
+    "python.client.device_lib": "client.device_lib",
+    "python.framework.errors": "errors",
+    "python.framework.errors_impl": "errors",
+    "python.framework.dtypes": "dtypes",
+    "python.framework.graph_util": "graph_util",
+    "python.layers": "layers",
+    "python.layers.core": "layers",
+    "python.layers.convolutional": "layers",
+    "python.layers.normalization": "layers",
+    "python.layers.pooling": "layers",
+    "python.layers.base": "layers",
+    "python.layers.layers": "layers",
+    "python.summary.summary": "summary",
+    "python.ops.nn": "nn",
+    "python.ops.nn_ops": "nn",
+    "python.ops.nn_impl": "nn",
+    "python.ops.rnn": "nn",
+    "python.ops.rnn_cell": "nn.rnn_cell",
+    "python.ops.rnn_cell_impl": "nn.rnn_cell",
+    "python.ops.embedding_ops": "nn",
+    "python.ops.candidate_sampling_ops": "nn",
+    "python.ops.image_ops": "image",
+    "python.ops.init_ops": "initializers",
+    "python.ops.lookup_ops": "lookup",
+    "python.ops.metrics": "metrics",
+    "python.ops.losses.losses": "losses",
+    "python.ops.distributions": "distributions",
+    "python.util.nest": "nest",
+    "python.training.training": "train",
+    "python.training.saver": "train",
+    "python.training.session_run_hook": "train",
+    "python.training.basic_session_run_hooks": "train",
+    "python.training.monitored_session": "train",
+    "python.training.training_util": "train",
+    "python.training.moving_averages": "train",
+    "python.training.optimizer": "train",
+    "python.training.adam": "train",
+    "python.training.checkpoint_utils": "train",
+    "python.data": "data",
+    "python.estimator": "estimator",
+    "python.saved_model": "saved_model",
+}
+"""Modules that are no public interface, by the module of aioexec that has their public names. Others are aioexec itself."""
+
+_FOLDERS = {
+    "client", "data.ops", "data.util", "estimator", "feature_column", "framework", "layers", "lib.io", "ops", "ops.losses",
+    "ops.distributions", "platform", "saved_model", "summary", "training", "util",
+}  # fmt: skip
+
+
+def own_path(module: str) -> str | None:
+    """The dotted path in aioexec of a module of TensorFlow; None if it is none of TensorFlow's."""
+    found = _PREFIXES.match(module)
+    if found is None:
+        return None
+    rest = module[found.end() :].lstrip(".")
+    if rest.partition(".")[0] == "python":
+        rest = next((_PRIVATE[path] for path in (rest, *_parents(rest)) if path in _PRIVATE), "")
+    return f"aioexec.{rest}" if rest else "aioexec"
+
+
+def holds_modules(module: str) -> bool:
+    """Whether a private module of TensorFlow is a folder of modules, so that a name in it is a module too."""
+    inner = module.partition("tensorflow.python.")[2]
+    return module == "tensorflow.python" or inner in _FOLDERS
+
+
+def _parents(path: str) -> Iterable[str]:
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def find_file(paths: Mapping[str, object], importer: str, module: str, level: int = 0) -> str | None:
+    """The file of the program that an import of a module leads to: relative, beside the importer, or from a folder above it.
+
+    Args:
+        paths: the files of the program.
+        level: the leading dots.
+    """
+    folder = os.path.dirname(importer)
+    for _ in range(level - 1):
+        folder = os.path.dirname(folder)
+    inner = module.replace(".", "/") if module else ""
+    while True:
+        base = os.path.join(folder, inner) if inner else folder
+        for candidate in (f"{base}.py", os.path.join(base, "__init__.py")):
+            if os.path.normpath(candidate) in paths:
+                return os.path.normpath(candidate)
+        if level or not folder or folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
