@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         app as app,
         bitwise as bitwise,
         contrib as contrib,
+        data as data,
         distribute as distribute,
         dtypes as dtypes,
         errors as errors,

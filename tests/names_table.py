@@ -100,6 +100,11 @@ inputs.numpy_input_fn inputs.pandas_input_fn
 """)
 """`tf.estimator.name` of TensorFlow 1.x, `aioexec.estimator.name` here; TensorFlow 2.x has none of them any more."""
 
+DATA = words("""
+Dataset Iterator get_output_classes get_output_shapes get_output_types make_initializable_iterator make_one_shot_iterator
+""")
+"""`tf.data.name` of TensorFlow, `aioexec.data.name` here."""
+
 METRICS = words("""
 accuracy auc false_negatives false_negatives_at_thresholds false_positives false_positives_at_thresholds mean
 mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy mean_relative_error mean_squared_error mean_tensor

@@ -29,7 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
-    ["layers < recurrent", "keras"],
+    ["layers < recurrent", "keras", "data"],
     ["sessions"],
     ["distributed < train"],
     ["estimator"],
@@ -46,7 +46,7 @@ ROWS: list[list[str]] = [
 ORDERS = {
     "ops": (
         "common < array < math < reduction < random < linalg < control_flow < strings < convolution < pooling < "
-        "normalization < image < state < containers < lookup < sparse < io < nn < training < functions"
+        "normalization < image < state < containers < lookup < sparse < io < nn < training < functions < datasets"
     ),
     "distributed": "security < transport < client < cluster < worker < master < server",
 }

@@ -13,6 +13,7 @@ from aioexec.formats import protos
 from aioexec.formats.protos import ConfigProto
 from tests.names_table import (
     CONTRIB,
+    DATA,
     ELSEWHERE,
     ERRORS,
     ESTIMATOR,
@@ -45,6 +46,7 @@ def test_public_names_are_public():
     assert [name for name in KERAS if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in ESTIMATOR if not exists(f"estimator.{name}")] == []
+    assert [name for name in DATA if not exists(f"data.{name}")] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
     for module, names in MODULES.items():
         assert [name for name in names if not exists(f"{module}.{name}")] == []

@@ -72,9 +72,13 @@ class Executor:
             if type(value) is not np.ndarray or value.dtype is not self._dtypes[place]:
                 return None
             place += 1  # noqa: SIM113
+        return self.run_converted(inputs)
+
+    def run_converted(self, inputs: list[Any]) -> NowaitResult:
+        """As `run_nowait`, with feeds of the right dtypes, strings as bytes."""
         if self.engine.budget.spent > TICK_NS:
             return self._in_turn(inputs)
-        given = inputs
+        given: Sequence[Any] = inputs
         if self._index_feeds:
             own = with_own_indices(inputs, self._index_feeds)
             if own is None:

@@ -16,6 +16,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.app": "app=",
     "aioexec.bitwise": "bitwise=",
     "aioexec.contrib": "contrib=",
+    "aioexec.data": "data=",
     "aioexec.distribute": "distribute=",
     "aioexec.dtypes": (
         "DType QUANTIZED_DTYPES as_dtype bfloat16 bool complex128 complex64 double dtypes= float16 float32 float64 half int16 "

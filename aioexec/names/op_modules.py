@@ -90,6 +90,18 @@ _OPS: Final = {
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput"
     ),
     "aioexec.ops.convolution.winograd": "_WinogradConv2D",
+    "aioexec.ops.datasets.functional": "FilterDataset MapDataset ParallelMapDataset ParallelMapDatasetV2",
+    "aioexec.ops.datasets.iterators": (
+        "Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync "
+        "IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator"
+    ),
+    "aioexec.ops.datasets.sources": "RangeDataset TensorDataset TensorSliceDataset",
+    "aioexec.ops.datasets.transformations": (
+        "BatchDataset BatchDatasetV2 ConcatenateDataset ExperimentalUnbatchDataset LatencyStatsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset OptimizeDataset OptionsDataset PaddedBatchDataset PaddedBatchDatasetV2 "
+        "PrefetchDataset PrivateThreadPoolDataset RepeatDataset RewriteDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset TakeDataset UnbatchDataset ZipDataset"
+    ),
     "aioexec.ops.functions.calls": "PartitionedCall StatefulPartitionedCall SymbolicGradient _Arg _Retval",
     "aioexec.ops.functions.control_flow": "Case If StatelessCase StatelessIf StatelessWhile ToBool While",
     "aioexec.ops.functions.python": "PyFunc PyFuncStateless",
@@ -110,11 +122,6 @@ _OPS: Final = {
     "aioexec.ops.io.checkpoint_remapping": "GenerateVocabRemapping LoadAndRemapMatrix",
     "aioexec.ops.io.checkpoints": (
         "MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename ShardedFilespec"
-    ),
-    "aioexec.ops.io.datasets": (
-        "BatchDataset BatchDatasetV2 Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext "
-        "IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDataset OneShotIterator RepeatDataset "
-        "TensorSliceDataset"
     ),
     "aioexec.ops.io.decoding": "DecodeCSV DecodePaddedRaw DecodeRaw",
     "aioexec.ops.io.examples": "ParseExample ParseExampleV2 ParseSingleExample",

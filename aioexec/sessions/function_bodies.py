@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from aioexec.execution.begun import NowaitResult
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
@@ -58,6 +61,17 @@ class Bodies:
             plan = await self._in_planner(lambda: self._plan(body))
             executor = self._executors.setdefault(body, Executor(plan, self._engine))
         return await executor.step(inputs, settings)
+
+    def call_nowait(self, body: FuncGraph, inputs: Sequence[Any]) -> NowaitResult:
+        """Begin to run a body: its outputs, if it has ended, a step that must be awaited, or None: it must be called.
+
+        Raises:
+            OpError: of the node that failed.
+        """
+        executor = self._executors.get(body)
+        if executor is None or not all(type(value) is np.ndarray for value in inputs):  # handles may be bare
+            return None
+        return executor.run_converted(list(inputs))
 
     def _plan(self, body: FuncGraph) -> Plan:
         scope = f"{body.name}:{id(body)}:"  # no node has such a name; the executor keeps the body alive

@@ -22,6 +22,7 @@ from aioexec.devices.threads.pools import NAME, dismiss_pool, inter_op_pool, nam
 from aioexec.devices.threads.workers import Job, Workers
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, OpError, from_exception
+from aioexec.execution.background import Background
 from aioexec.execution.engine import Engine
 from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
@@ -52,6 +53,7 @@ class NodeContext:
     output_dtypes: Sequence[DType]
     resources: ResourceManager
     functions: FunctionLibrary
+    background: Background
 
 
 class Host:
@@ -62,7 +64,8 @@ class Host:
     of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the pools to release, `_serial`
     the pool that steps select as number -1. `_transfers` numbers the transfers of all plans. `options` are the session's.
     `sync_on_finish` is whether devices are synchronized after each step, `_must_sync` whether one of them needs it. `_blas`
-    limits the threads of BLAS; `_bodies` runs function bodies. `_is_released` is set by `release`, never reset.
+    limits the threads of BLAS; `_bodies` runs function bodies, `background` what outlives steps. `_is_released` is set by
+    `release`, never reset.
     """
 
     def __init__(self, options: SessionOptions, devices: DeviceMgr, session_handle: str) -> None:
@@ -90,6 +93,7 @@ class Host:
         self._blas = BlasThreads()
         self._bodies = Bodies(self.engine, self.new_planner, self.in_planner, self.bind)
         self.engine.call = self._bodies.call
+        self.background = Background(self.engine, self._bodies.call_nowait)
         for device in devices.list_devices():
             device.op_segment.add_hold(self.session_handle)
 
@@ -138,6 +142,7 @@ class Host:
             [tensor.dtype for tensor in op.outputs],
             device.resources,
             op.graph.functions,
+            self.background,
         )
         try:
             return found.make(context)
@@ -193,6 +198,7 @@ class Host:
 
     async def release(self) -> None:
         """Release everything, when no step is active; to be called again if it was cancelled."""
+        await self.background.close()
         if not self._is_released:
             self._is_released = True
             for device in self.device_mgr.list_devices():

@@ -11,6 +11,7 @@ import numpy as np
 
 from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.devices.registry import DeviceFactory
+from aioexec.execution.background import Background
 from aioexec.execution.engine import Engine, JitMode
 from aioexec.execution.executor import Executor
 from aioexec.execution.partial_step import PartialStep
@@ -40,8 +41,9 @@ class Stepping:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             place = self.engine.devices.get(device, self.devices.devices[0])
             found = find_kernel(op.type, place.device_type, op.attrs, runs_cpu_kernels=place.runs_cpu_kernels)
+            functions, background = op.graph.functions, Background(self.engine, lambda body, inputs: None)
             context = NodeContext(
-                op.name, place.name, op.attrs, inputs, outputs, place.resources, op.graph.functions
+                op.name, place.name, op.attrs, inputs, outputs, place.resources, functions, background
             )
             self._kernels[op, device] = found.make(context)
         return self._kernels[op, device]

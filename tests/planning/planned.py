@@ -32,8 +32,10 @@ class Binder:
         if op not in self.bound:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             assert op.row.kernel is not None
+            background: Any = None  # nothing runs
+            functions = op.graph.functions
             self.bound[op] = op.row.kernel(
-                NodeContext(op.name, device, op.attrs, inputs, outputs, self.resources, op.graph.functions)
+                NodeContext(op.name, device, op.attrs, inputs, outputs, self.resources, functions, background)
             )
         return self.bound[op]
 

@@ -31,6 +31,7 @@ from aioexec.graph.kernels.panels import Panels, Storage
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
     from aioexec.graph.name_attr_list import NameAttrList
+    from aioexec.resources.datasets.work import Background
     from aioexec.resources.manager import ResourceManager
     from aioexec.shapes import Dims
 
@@ -112,7 +113,8 @@ class Functions(Protocol):
 class KernelContext(Protocol):
     """The properties of a node that are passed when its kernel is bound, once per session and node.
 
-    `device` is the full name of the node's device, `resources` are that device's, `functions` those of the node's graph.
+    `device` is the full name of the node's device, `resources` are that device's, `functions` those of the node's graph;
+    `background` has the calls and tasks of the session that outlive steps.
     """
 
     @property
@@ -129,6 +131,8 @@ class KernelContext(Protocol):
     def resources(self) -> ResourceManager: ...
     @property
     def functions(self) -> Functions: ...
+    @property
+    def background(self) -> Background: ...
 
 
 Compute = Callable[..., Any]

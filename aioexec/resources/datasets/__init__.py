@@ -1,0 +1,1 @@
+"""Datasets and iterators: immutable descriptions of sequences, and passes over them."""
