@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         layers as layers,
         legacy_seq2seq as legacy_seq2seq,
         rnn as rnn,
+        seq2seq as seq2seq,
     )
 else:
     __getattr__, __dir__ = public_names(__name__)

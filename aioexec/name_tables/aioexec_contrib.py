@@ -12,4 +12,5 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.layers": "layers=",
     "aioexec.contrib.legacy_seq2seq": "legacy_seq2seq=",
     "aioexec.contrib.rnn": "rnn=",
+    "aioexec.contrib.seq2seq": "seq2seq=",
 }

@@ -182,6 +182,7 @@ _OPS: Final = {
         "SoftsignGrad"
     ),
     "aioexec.ops.nn.attention": "_Attention",
+    "aioexec.ops.nn.beam_trees": "GatherTree",
     "aioexec.ops.nn.cross_entropy": "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
     "aioexec.ops.nn.fake_quantization": (
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient "

@@ -13,13 +13,11 @@ from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
 from aioexec.graph.scopes import control_dependencies
-from aioexec.ops.array.arrays import transpose
-from aioexec.ops.array.filling import range_
 from aioexec.ops.array.identity import identity
-from aioexec.ops.array.joining import concat, stack
+from aioexec.ops.array.joining import stack
 from aioexec.ops.array.ordering import reverse_sequence
 from aioexec.ops.array.reverse import reverse
-from aioexec.ops.array.shapes_of import rank, shape
+from aioexec.ops.array.shapes_of import shape
 from aioexec.ops.containers.tensor_array_class import TensorArray
 from aioexec.ops.control_flow.nesting import flatten, map_structure, pack_sequence_as
 from aioexec.ops.control_flow.printing import Assert
@@ -35,6 +33,7 @@ from aioexec.recurrent.states import (
     merged_dimension,
     recurrent_scope,
     state_dtype,
+    transpose_batch_time,
     zeros_of,
 )
 from aioexec.recurrent.steps import Lengths, length_vector, masked_step
@@ -79,7 +78,7 @@ def dynamic_rnn(
     with recurrent_scope(scope):
         flat_inputs = [convert_to_tensor(each) for each in flatten(inputs)]
         if not time_major:
-            flat_inputs = [_with_axes_swapped(each) for each in flat_inputs]
+            flat_inputs = [transpose_batch_time(each) for each in flat_inputs]
         lengths = None if sequence_length is None else length_vector(sequence_length)
         batch_size = batch_size_of(flat_inputs)
         missing = "If there is no initial_state, you must give a dtype."
@@ -89,19 +88,8 @@ def dynamic_rnn(
         )
         outputs, final_state = loop.run(state, dtype, parallel_iterations or 32, swap_memory)
         if not time_major:
-            outputs = map_structure(_with_axes_swapped, outputs)
+            outputs = map_structure(transpose_batch_time, outputs)
         return outputs, final_state
-
-
-def _with_axes_swapped(x: Tensor) -> Tensor:
-    """Swap the first two dimensions; a tensor of known rank below 2 stays as it is."""
-    if x.dims is not None and len(x.dims) < 2:
-        return x
-    known = TensorShape(None) if x.dims is None else TensorShape([x.dims[1], x.dims[0], *x.dims[2:]])
-    order = concat([[1, 0], range_(2, rank(x))], 0) if x.dims is None else [1, 0, *range(2, len(x.dims))]
-    swapped = transpose(x, order)
-    swapped.set_shape(known)
-    return swapped
 
 
 def _checked(lengths: Tensor, batch_size: Any) -> Tensor:

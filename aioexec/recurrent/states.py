@@ -14,10 +14,10 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
 from aioexec.graph.static_values import constant_value
-from aioexec.ops.array.arrays import expand_dims
-from aioexec.ops.array.filling import zeros
+from aioexec.ops.array.arrays import expand_dims, transpose
+from aioexec.ops.array.filling import range_, zeros
 from aioexec.ops.array.joining import concat
-from aioexec.ops.array.shapes_of import shape
+from aioexec.ops.array.shapes_of import rank, shape
 from aioexec.ops.control_flow.nesting import flatten, map_structure
 from aioexec.ops.state.variable_scope import VariableScope, variable_scope
 from aioexec.shapes import Dimension, TensorShape
@@ -70,6 +70,17 @@ def _as_vector(part: Any) -> Tensor:
 def zero_state_of(state_size: Any, batch_size: Any, dtype: Any) -> Any:
     """Create zeros for each size in a structure of sizes."""
     return map_structure(lambda size: zeros_of(batch_size, size, dtype), state_size)
+
+
+def transpose_batch_time(x: Tensor) -> Tensor:
+    """Swap the first two dimensions, batch and steps; a tensor of known rank below 2 stays as it is."""
+    if x.dims is not None and len(x.dims) < 2:
+        return x
+    known = TensorShape(None) if x.dims is None else TensorShape([x.dims[1], x.dims[0], *x.dims[2:]])
+    order = concat([[1, 0], range_(2, rank(x))], 0) if x.dims is None else [1, 0, *range(2, len(x.dims))]
+    swapped = transpose(x, order)
+    swapped.set_shape(known)
+    return swapped
 
 
 def batch_size_of(tensors: Sequence[Tensor]) -> Any:

@@ -35,6 +35,8 @@ from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
 NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
+_MOST_TOP = 64
+"""The largest k of the compiled TopKV2, which inserts elements into a sorted list; a larger one is better served by sorting."""
 _FORMAT = "data_format:string{NHWC|NCHW}='NHWC'"
 
 # Bias
@@ -263,6 +265,21 @@ def top_kernel(context: KernelContext) -> Compute:
     return compute
 
 
+def bind_top(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    x, k = inputs
+    if k.value is None or k.shape or not x.shape or x.dtype.name not in NUMBERS:
+        return None
+    n, count = x.shape[-1], int(k.value)
+    if not 0 <= count <= min(n, _MOST_TOP):
+        return None
+    if not x.size or not count:
+        return Launches(())
+    rows = x.size // n
+    kernel = LoopKernel(loops.top_elements, (x.dtype.name, x.dtype.name, outputs[1].dtype.name), 3, 0)
+    operands = (Operand("input", 0), Operand("output", 0), Operand("output", 1))
+    return Launches((Launch(kernel, operands, (rows, n, count), cost=10 + 2 * x.size),))
+
+
 def top_gradient(op: Operation, dy: Tensor, _: Any) -> tuple[Tensor, None]:
     """Scatter the gradient of each value to its original position."""
     x, indices = op.inputs[0], op.outputs[1]
@@ -284,6 +301,7 @@ register(
     "Tk:type{int16|int32|int64}=int32; index_type:type{int16|int32|int64}=int32]",
     shape=top_dims,
     kernel=top_kernel,
+    native=Native(bind_top),
     gradient=top_gradient,
     shape_operands=(1,),
 )

@@ -83,6 +83,7 @@ MatrixExponential ParallelConcat SegmentMaxV2 SegmentMinV2 SegmentProdV2 Segment
 """,
     "it is compared as the gradient of MirrorPad": "MirrorPadGrad",
     "what it does is print": "PrintV2",
+    "TensorFlow had it in contrib; tests/ops/nn compares it with results by hand": "GatherTree",
 }
 COMPARED_ELSEWHERE = {op_type: reason for reason, names in _REASONS.items() for op_type in names.split()}
 """Ops whose comparison is no table, and where or why."""

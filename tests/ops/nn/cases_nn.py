@@ -199,7 +199,43 @@ def others() -> Iterator[Case]:
     )
     yield case("TopKV2", [[1, 3, 3, 2]], 2, expected=([[3, 3]], [[1, 2]]))
     yield case("TopKV2", [1.0, 2.0], 0, expected=([], []))
-    yield case("TopKV2", [1.0, 2.0], 3, raises=InvalidArgumentError)
+    yield case("TopKV2", [1.0, 2.0], 3, raises=InvalidArgumentError, native=False)
+    yield case(
+        "TopKV2",
+        np.array([[3.0, np.nan, -1.0, np.inf, 3.0, np.nan], [0.0, 5.0, 1.0, 4.0, 2.0, 3.0]]),
+        4,
+        expected=([[np.nan, np.nan, np.inf, 3.0], [5.0, 4.0, 3.0, 2.0]], [[1, 5, 3, 0], [1, 3, 5, 4]]),
+    )
+    yield from trees()
+
+
+def trees():
+    """Two rows of three beams: the first has all four steps, the second only two; its end token is 9."""
+    ids = np.array(
+        [[[1, 2, 3], [1, 2, 3]], [[4, 5, 6], [4, 9, 6]], [[7, 8, 9], [7, 8, 9]], [[1, 9, 3], [1, 2, 3]]],
+        np.int32,
+    )
+    parents = np.array(
+        [[[0, 0, 0], [0, 0, 0]], [[0, 1, 1], [2, 1, 0]], [[2, 1, 0], [7, 7, 7]], [[2, 1, 0], [7, 7, 7]]],
+        np.int32,
+    )
+    expected = np.array(
+        [[[1, 2, 2], [3, 2, 1]], [[4, 5, 6], [4, 9, 6]], [[9, 8, 7], [9, 9, 9]], [[9, 9, 3], [9, 9, 9]]],
+        np.int32,
+    )
+    yield case("GatherTree", ids, parents, np.array([4, 2], np.int32), np.int32(9), expected=expected)
+    yield case(
+        "GatherTree",
+        ids,
+        parents,
+        np.array([9, 0], np.int32),
+        np.int32(9),
+        expected=np.stack([expected[:, 0], np.full((4, 3), 9, np.int32)], axis=1),
+    )
+    yield case(
+        "GatherTree", ids, parents, np.array([4, 3], np.int32), np.int32(9), raises=InvalidArgumentError
+    )
+    yield case("GatherTree", ids, parents, np.array([4], np.int32), np.int32(9), raises=InvalidArgumentError)
 
 
 CASES = [*activations(), *derivatives(), *softmaxes(), *entropies(), *biases(), *others()]
