@@ -184,6 +184,8 @@ _OPS: Final = {
     "aioexec.ops.nn.attention": "_Attention",
     "aioexec.ops.nn.beam_trees": "GatherTree",
     "aioexec.ops.nn.cross_entropy": "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
+    "aioexec.ops.nn.ctc": "CTCLoss",
+    "aioexec.ops.nn.ctc_decoders": "CTCBeamSearchDecoder CTCGreedyDecoder",
     "aioexec.ops.nn.fake_quantization": (
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient "
         "FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient"

@@ -43,6 +43,7 @@ from aioexec.ops.array.joining import (
     stack as stack,
     unstack as unstack,
 )
+from aioexec.ops.array.masks import sequence_mask as sequence_mask
 from aioexec.ops.array.ordering import reverse_sequence as reverse_sequence, roll as roll
 from aioexec.ops.array.padding import pad as pad
 from aioexec.ops.array.partitioning import (
@@ -75,6 +76,9 @@ from aioexec.ops.control_flow.numerics import (
     add_check_numerics_ops as add_check_numerics_ops,
     check_numerics as check_numerics,
     verify_tensor_all_finite as verify_tensor_all_finite,
+)
+from aioexec.ops.convolution.functions import (
+    required_space_to_batch_paddings as required_space_to_batch_paddings,
 )
 from aioexec.ops.image.random_crops import random_crop as random_crop
 from aioexec.ops.io.decoding import decode_csv as decode_csv, decode_raw as decode_raw

@@ -76,6 +76,18 @@ DIFFERENT = {
     },
     "train.Server": "can be stopped, and takes settings of security",
     "image.non_max_suppression_padded": "takes the arguments of 1.x; those for batches came with 2.x",
+    **dict.fromkeys(
+        ("nn.embedding_lookup_sparse", "nn.safe_embedding_lookup_sparse"), "`allow_fast_lookup` came with 2.x"
+    ),
+    "nn.top_k": "`index_type` came with 2.x",
+    **dict.fromkeys(
+        (
+            "nn.softmax_cross_entropy_with_logits",
+            "nn.sigmoid_cross_entropy_with_logits",
+            "nn.sparse_softmax_cross_entropy_with_logits",
+        ),
+        "begins with the `_sentinel` of 1.x, so that labels and logits are not given by position",
+    ),
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
@@ -164,6 +176,8 @@ def plain(default: Any) -> Any:
         return "required"
     if isinstance(default, enum.Enum):
         return default.value
+    if isinstance(default, list) and {*default} == {1}:
+        return None  # strides and dilations of 1, which None stands for here
     if hasattr(default, "as_numpy_dtype"):
         return dtypes.as_dtype(np.dtype(default.as_numpy_dtype)).name
     if hasattr(default, "get_config"):

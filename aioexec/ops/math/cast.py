@@ -16,6 +16,7 @@ from aioexec.graph.kernels.kernel import Alias, Attrs, Compute, KernelContext, L
 from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register
+from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.common.elementwise import Array, named, op_scope, same_shape
 
 
@@ -73,13 +74,15 @@ register(
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """Convert x to `dtype`; return x itself if it has that dtype. Of IndexedSlices, the values are converted.
+    """Convert x to `dtype`; return x itself if it has that dtype. Of IndexedSlices and SparseTensors, convert the values.
 
     Floats are truncated to integers.
     """
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, IndexedSlices):
         return IndexedSlices(cast(x.values, base, name), x.indices, x.dense_shape)
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, cast(x.values, base, name), x.dense_shape)
     if isinstance(x, Tensor) and x.dtype.base_dtype == base:
         return x
     with op_scope(name, "Cast", x) as scope:

@@ -9,11 +9,12 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Reference
 from aioexec.graph.kernels.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register, undefined_gradient
-from aioexec.ops.common.elementwise import FLOATS, in_float32, merged_shape, named, same_shape
+from aioexec.ops.common.elementwise import FLOATS, in_float32, merged_shape, named, op_scope, same_shape
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Tensor, Tensor | None]
@@ -274,3 +275,20 @@ softsign = _activation_function("Softsign", "Return features / (|features| + 1)"
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """Return features where positive, alpha * features elsewhere."""
     return apply_op("LeakyRelu", features, name=name, alpha=alpha)
+
+
+def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
+    """Return relu of the features and of their negatives, concatenated along `axis`: twice as many channels."""
+    with op_scope(name, "CRelu", features) as scope:
+        given = convert_to_tensor(features, name="features")
+        both = apply_op("ConcatV2", [given, apply_op("Neg", given)], axis, name=scope)
+        return apply_op("Relu", both)
+
+
+def swish(features: Any, beta: Any = 1.0) -> Tensor:
+    """Return features · sigmoid(beta · features) element-wise, the SiLU for beta = 1."""
+    given = convert_to_tensor(features, name="features")
+    factor = convert_to_tensor(beta, name="beta")
+    if factor.dtype.base_dtype is not given.dtype.base_dtype:
+        factor = apply_op("Cast", factor, DstT=given.dtype.base_dtype)
+    return apply_op("Mul", given, apply_op("Sigmoid", apply_op("Mul", factor, given)))

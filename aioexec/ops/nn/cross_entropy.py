@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -387,13 +388,22 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def weighted_cross_entropy_with_logits(
-    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
+    labels: Any = None,
+    logits: Any = None,
+    pos_weight: Any = None,
+    name: str | None = None,
+    targets: Any = None,
 ) -> Tensor:
     """As `sigmoid_cross_entropy_with_logits`, with the loss of positive labels multiplied by `pos_weight`.
 
+    `targets` is an older name of `labels`.
+
     Raises:
-        GraphValueError: the shapes differ.
+        GraphValueError: the shapes differ, or an argument is missing.
     """
+    if (labels is None) == (targets is None) or logits is None or pos_weight is None:
+        raise GraphValueError("weighted_cross_entropy_with_logits needs labels, logits and pos_weight")
+    labels = targets if labels is None else labels
     with op_scope(name, "logistic_loss", logits, labels) as scope:
         x = convert_to_tensor(logits, name="logits")
         z = convert_to_tensor(labels, x.dtype.base_dtype, "labels")
@@ -405,3 +415,35 @@ def weighted_cross_entropy_with_logits(
         smooth = apply_op("AddV2", smooth, apply_op("Relu", apply_op("Neg", x)))
         linear = apply_op("Mul", apply_op("Sub", one, z), x)
         return apply_op("AddV2", linear, apply_op("Mul", weight, smooth), name=scope)
+
+
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """Return exp(log_input) - log_input · targets, the log-likelihood loss of counts under a Poisson distribution.
+
+    Args:
+        compute_full_loss: add Stirling's approximation of log(targets!), 0 for targets in 0 … 1.
+
+    Raises:
+        GraphValueError: the shapes differ.
+    """
+    with op_scope(name, "log_poisson_loss", log_input, targets):
+        logs, counts = (
+            convert_to_tensor(log_input, name="log_input"),
+            convert_to_tensor(targets, name="targets"),
+        )
+        if not shapes.compatible(logs.dims, counts.dims):
+            raise GraphValueError(
+                "`log_input` and `targets` must have the same shape, "
+                f"received ({logs.shape} vs {counts.shape})."
+            )
+        loss = apply_op("Sub", apply_op("Exp", logs), apply_op("Mul", logs, counts))
+        if not compute_full_loss:
+            return loss
+        approximation = (
+            counts * apply_op("Log", counts) - counts + 0.5 * apply_op("Log", 2 * math.pi * counts)
+        )
+        zeros = apply_op("ZerosLike", counts)
+        is_small = apply_op("LogicalAnd", counts >= zeros, counts <= apply_op("OnesLike", counts))
+        return loss + apply_op("Select", is_small, zeros, approximation)

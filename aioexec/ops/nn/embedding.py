@@ -180,6 +180,8 @@ def _weighted(rows: Tensor, weights: Tensor, segments: Tensor, combiner: str, sc
         "Fill", apply_op("ExpandDims", apply_op("Sub", apply_op("Rank", rows), 1), 0), constant(1, "int32")
     )
     wide = apply_op("Reshape", weights, apply_op("ConcatV2", [apply_op("Shape", weights), ones], 0))
+    if rows.dims is not None:
+        wide.set_shape([None] + [1] * (len(rows.dims) - 1))
     total = apply_op("SegmentSum", apply_op("Mul", rows, wide), segments)
     if combiner == "sum":
         return apply_op("Identity", total, name=scope)
