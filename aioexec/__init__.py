@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from aioexec import (
         app as app,
         bitwise as bitwise,
+        blocking as blocking,
         contrib as contrib,
         data as data,
         distribute as distribute,

@@ -23,7 +23,7 @@ ROWS: list[list[str]] = [
         "text_cache",
         "descriptors",
         "name_tables < lazy_names",
-        "data_classes < errors < in_thread < dtypes < shapes",
+        "data_classes < errors < plain_with < in_thread < dtypes < shapes",
     ],
     ["formats < files", "resources"],
     ["observability"],
@@ -38,7 +38,7 @@ ROWS: list[list[str]] = [
         "api_switches < logging < version < names < flags < app < gfile < io < python_io < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < porting < cli",
-        "aioexec < testing",
+        "blocking < aioexec < testing",
     ],
 ]
 

@@ -15,6 +15,7 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.app": "app=",
     "aioexec.bitwise": "bitwise=",
+    "aioexec.blocking": "blocking=",
     "aioexec.contrib": "contrib=",
     "aioexec.data": "data=",
     "aioexec.distribute": "distribute=",

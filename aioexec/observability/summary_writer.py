@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Set
 from functools import cache, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from aioexec.formats.event_files import EventFile, What, encode_event, write_ass
 from aioexec.formats.records import encode_record
 from aioexec.observability.event_writer import EventWriter
 from aioexec.observability.plugin_assets import all_plugin_assets
+from aioexec.plain_with import refuse_plain_with
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import Event, MetaGraphDef, RunMetadata, SessionLog, Summary
@@ -66,6 +67,12 @@ class FileWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def __enter__(self) -> NoReturn:
+        refuse_plain_with(self)
+
+    def __exit__(self, *error: object) -> None:
+        """Never called: a `with` statement needs it to call `__enter__`, which raises."""
 
     def get_logdir(self) -> str:
         """The directory of the file."""

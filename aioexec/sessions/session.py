@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from aioexec.devices.device import DeviceAttributes
 from aioexec.dtypes import DType
@@ -31,6 +31,7 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import BaseGraph
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
 from aioexec.ops.state.session_handles import TensorHandle
+from aioexec.plain_with import refuse_plain_with
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
@@ -118,6 +119,12 @@ class Session:
             self._defaults.close()
         finally:
             await self.close()
+
+    def __enter__(self) -> NoReturn:
+        refuse_plain_with(self)
+
+    def __exit__(self, *error: object) -> None:
+        """Never called: a `with` statement needs it to call `__enter__`, which raises."""
 
     def as_default(self) -> contextlib.AbstractContextManager[Session]:
         """Make this the default session of the running context; leaving the context does not close it."""

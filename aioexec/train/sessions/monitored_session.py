@@ -39,11 +39,12 @@ import inspect
 import logging
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
+from aioexec.plain_with import refuse_plain_with
 from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, call_function, ends_loop
 from aioexec.train.input.queue_runner import start_queue_runners
@@ -193,6 +194,12 @@ class _MonitoredSession:
             error = None
         await self._close_internal(error)
         return error is None
+
+    def __enter__(self) -> NoReturn:
+        refuse_plain_with(self)
+
+    def __exit__(self, *error: object) -> None:
+        """Never called: a `with` statement needs it to call `__enter__`, which raises."""
 
     async def close(self) -> None:
         """Notify the hooks, stop the tasks, close the queues and the session.
