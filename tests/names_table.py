@@ -104,6 +104,13 @@ DATA = words("""
 Dataset Iterator get_output_classes get_output_shapes get_output_types make_initializable_iterator make_one_shot_iterator
 """)
 """`tf.data.name` of TensorFlow, `aioexec.data.name` here."""
+FEATURE_COLUMN = words("""
+bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
+categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column embedding_column
+indicator_column input_layer linear_model make_parse_example_spec numeric_column shared_embedding_columns
+weighted_categorical_column
+""")
+"""`tf.feature_column.name` of TensorFlow, `aioexec.feature_column.name` here."""
 
 METRICS = words("""
 accuracy auc false_negatives false_negatives_at_thresholds false_positives false_positives_at_thresholds mean

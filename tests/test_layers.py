@@ -32,7 +32,7 @@ ROWS: list[list[str]] = [
     ["layers < recurrent", "keras", "data"],
     ["sessions"],
     ["distributed < train"],
-    ["estimator"],
+    ["feature_column < estimator"],
     ["serving"],
     [
         "api_switches < logging < version < names < flags < app < gfile < io < python_io < "

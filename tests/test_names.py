@@ -17,6 +17,7 @@ from tests.names_table import (
     ELSEWHERE,
     ERRORS,
     ESTIMATOR,
+    FEATURE_COLUMN,
     INITIALIZERS,
     KERAS,
     LAYERS,
@@ -47,6 +48,7 @@ def test_public_names_are_public():
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in ESTIMATOR if not exists(f"estimator.{name}")] == []
     assert [name for name in DATA if not exists(f"data.{name}")] == []
+    assert [name for name in FEATURE_COLUMN if not exists(f"feature_column.{name}")] == []
     assert [name for name in METRICS if not hasattr(aioexec.metrics, name)] == []
     for module, names in MODULES.items():
         assert [name for name in names if not exists(f"{module}.{name}")] == []

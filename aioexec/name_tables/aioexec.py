@@ -25,6 +25,7 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.errors": "OpError errors=",
     "aioexec.estimator": "estimator=",
+    "aioexec.feature_column": "feature_column=",
     "aioexec.flags": "flags=",
     "aioexec.formats.protos": (
         "AttrValue CallableOptions ConfigProto Event GPUOptions GraphDef GraphOptions HistogramProto LogMessage MetaGraphDef "

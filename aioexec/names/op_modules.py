@@ -237,6 +237,7 @@ _OPS: Final = {
         "SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse SparseSparseMaximum SparseSparseMinimum "
         "SparseTensorDenseAdd SparseTensorDenseMatMul"
     ),
+    "aioexec.ops.sparse.crosses": "SparseCross",
     "aioexec.ops.sparse.protos": (
         "DeserializeManySparse DeserializeSparse SerializeManySparse SerializeSparse"
     ),

@@ -268,4 +268,55 @@ SUMS = [
     ),
 ]
 
-CASES: list[Case] = [*SHAPED, *COMPUTED, *SUMS]
+CROSS: dict[str, Any] = {
+    "N": 1,
+    "sparse_types": ["string"],
+    "dense_types": ["string"],
+    "internal_type": "string",
+}
+TEXTS = np.array([b"a", b"b", b"c"], object)
+DENSE_TEXTS = np.array([[b"f", b"h"], [b"g", b"i"]], object)
+CROSSED = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [1, 3]])
+CROSSES = [
+    case(
+        "SparseCross",
+        [np.array([[0, 0], [1, 0], [1, 1]])],
+        [TEXTS],
+        [np.array([2, 2])],
+        [DENSE_TEXTS],
+        attrs={**CROSS, "hashed_output": False, "num_buckets": 0, "hash_key": 1, "out_type": "string"},
+        expected=(
+            CROSSED,
+            np.array([b"a_X_f", b"a_X_h", b"b_X_g", b"b_X_i", b"c_X_g", b"c_X_i"], object),
+            np.array([2, 4]),
+        ),
+    ),
+    case(
+        "SparseCross",
+        [np.array([[0, 0], [1, 0], [1, 1]])],
+        [np.array([1, -2, 3])],
+        [np.array([2, 2])],
+        [DENSE_TEXTS],
+        attrs={
+            **CROSS,
+            "sparse_types": ["int64"],
+            "internal_type": "int64",
+            "hashed_output": True,
+            "num_buckets": 100,
+            "hash_key": 7,
+            "out_type": "int64",
+        },
+        expected=(CROSSED, np.array([7, 21, 79, 3, 62, 25]), np.array([2, 4])),  # as TensorFlow has them
+    ),
+    case(
+        "SparseCross",
+        [np.array([[0, 0]])],
+        [TEXTS[:1]],
+        [np.array([1, 1])],
+        [DENSE_TEXTS],
+        attrs={**CROSS, "hashed_output": False, "num_buckets": 0, "hash_key": 1, "out_type": "string"},
+        **BAD,
+    ),
+]
+
+CASES: list[Case] = [*SHAPED, *COMPUTED, *SUMS, *CROSSES]
