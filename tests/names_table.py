@@ -27,6 +27,11 @@ placeholder placeholder_with_default constant random_crop sequence_mask required
 clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm confusion_matrix make_template
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
 OpError QUANTIZED_DTYPES get_logger
+sequence_mask random_crop arg_max arg_min histogram_fixed_width_bins make_tensor_proto make_ndarray get_static_value is_tensor
+is_numeric_tensor dimension_value dimension_at_index variable_op_scope
+tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update
+sparse_mask sparse_merge sparse_reduce_max_sparse sparse_reduce_sum_sparse sparse_reset_shape sparse_to_indicator
+serialize_sparse serialize_many_sparse deserialize_many_sparse
 disable_v2_behavior enable_v2_behavior disable_v2_tensorshape enable_v2_tensorshape disable_eager_execution
 enable_eager_execution disable_tensor_equality enable_tensor_equality disable_control_flow_v2 enable_control_flow_v2
 control_flow_v2_enabled executing_eagerly executing_eagerly_outside_functions
@@ -176,6 +181,27 @@ MODULES = {
         DEBUG ERROR FATAL INFO TaskLevelStatusMessage WARN debug error fatal flush get_verbosity info log log_every_n
         log_first_n log_if set_verbosity vlog warn warning
     """),
+    "compat": words("""
+        as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value integral_types
+        path_to_str real_types
+    """),
+    "debugging": words("""
+        Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
+        assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
+        assert_positive assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype
+        assert_scalar assert_shapes assert_type check_numerics is_finite is_inf is_nan is_non_decreasing is_numeric_tensor
+        is_strictly_increasing
+    """),
+    "manip": words("batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile"),
+    "nest": words("assert_same_structure flatten is_nested map_structure pack_sequence_as"),
+    "queue": words("FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"),
+    "sparse": words("""
+        SparseConditionalAccumulator SparseTensor add concat expand_dims eye fill_empty_rows from_dense mask matmul maximum
+        merge minimum placeholder reduce_max reduce_max_sparse reduce_sum reduce_sum_sparse reorder reset_shape reshape
+        retain segment_mean segment_sqrt_n segment_sum slice softmax sparse_dense_matmul split to_dense to_indicator
+        transpose
+    """),
+    "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
     "python_io": words("TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"),
 }
 """`tf.module.name` of TensorFlow, `aioexec.module.name` here."""

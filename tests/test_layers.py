@@ -35,7 +35,8 @@ ROWS: list[list[str]] = [
     ["feature_column < estimator"],
     ["serving"],
     [
-        "api_switches < logging < version < names < flags < app < gfile < io < python_io < "
+        "api_switches < logging < version < compat < names < flags < app < debugging < gfile < io < manip < nest < "
+        "python_io < queue < sparse < spectral < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < porting < cli",
         "blocking < aioexec < testing",

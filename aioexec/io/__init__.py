@@ -46,6 +46,11 @@ if TYPE_CHECKING:
         parse_tensor as parse_tensor,
         serialize_tensor as serialize_tensor,
     )
+    from aioexec.ops.sparse.conversions import (
+        deserialize_many_sparse as deserialize_many_sparse,
+        serialize_many_sparse as serialize_many_sparse,
+        serialize_sparse as serialize_sparse,
+    )
     from aioexec.ops.strings.functions import decode_base64 as decode_base64, encode_base64 as encode_base64
     from aioexec.train.checkpoints.graph_files import write_graph as write_graph
     from aioexec.train.input.input_producers import match_filenames_once as match_filenames_once

@@ -16,8 +16,11 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.app": "app=",
     "aioexec.bitwise": "bitwise=",
     "aioexec.blocking": "blocking=",
+    "aioexec.compat": "compat=",
+    "aioexec.compat.text": "dimension_at_index dimension_value",
     "aioexec.contrib": "contrib=",
     "aioexec.data": "data=",
+    "aioexec.debugging": "debugging=",
     "aioexec.distribute": "distribute=",
     "aioexec.dtypes": (
         "DType QUANTIZED_DTYPES as_dtype bfloat16 bool complex128 complex64 double dtypes= float16 float32 float64 half int16 "
@@ -32,6 +35,7 @@ SOURCES: Final[dict[str, str]] = {
         "NameAttrList NodeDef OptimizerOptions RPCOptions RunMetadata RunOptions SessionLog Summary SummaryMetadata "
         "TensorProto"
     ),
+    "aioexec.formats.tensor_codec": "make_ndarray=MakeNdarray make_tensor_proto",
     "aioexec.gfile": "gfile=",
     "aioexec.gradients.aggregation": "AggregationMethod UnconnectedGradients",
     "aioexec.gradients.backprop": "gradients",
@@ -66,8 +70,10 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.logging": "get_logger logging=",
     "aioexec.lookup": "lookup=",
     "aioexec.losses": "losses=",
+    "aioexec.manip": "manip=",
     "aioexec.math": "math=",
     "aioexec.metrics": "metrics=",
+    "aioexec.nest": "nest=",
     "aioexec.nn": "nn=",
     "aioexec.ops.array.arrays": "broadcast_to expand_dims matrix_transpose reshape squeeze tile transpose",
     "aioexec.ops.array.bitcast": "bitcast",
@@ -95,6 +101,7 @@ SOURCES: Final[dict[str, str]] = {
         "batch_to_space batch_to_space_nd depth_to_space space_to_batch space_to_batch_nd space_to_depth"
     ),
     "aioexec.ops.array.unique": "unique unique_with_counts",
+    "aioexec.ops.common.tensor_values": "get_static_value is_tensor",
     "aioexec.ops.containers.accumulator_classes": (
         "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator"
     ),
@@ -107,7 +114,7 @@ SOURCES: Final[dict[str, str]] = {
         "assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal assert_near "
         "assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive assert_proper_iterable "
         "assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type is_non_decreasing "
-        "is_strictly_increasing"
+        "is_numeric_tensor is_strictly_increasing"
     ),
     "aioexec.ops.control_flow.cond": "cond",
     "aioexec.ops.control_flow.dependencies": "group no_op tuple=tuple_ with_dependencies",
@@ -155,7 +162,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.math.complex_numbers": "angle complex conj imag real",
     "aioexec.ops.math.extremes": "clip_by_value maximum minimum",
     "aioexec.ops.math.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
-    "aioexec.ops.math.histograms": "bincount histogram_fixed_width",
+    "aioexec.ops.math.histograms": "bincount histogram_fixed_width histogram_fixed_width_bins",
     "aioexec.ops.math.math_functions": (
         "abs acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor log log1p log_sigmoid negative reciprocal "
         "rint round rsqrt sigmoid sign sin sinh sqrt square tan tanh"
@@ -168,7 +175,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.random.random_ops": (
         "get_seed multinomial random_normal random_shuffle random_uniform set_random_seed truncated_normal"
     ),
-    "aioexec.ops.reduction.arg_reduction": "argmax argmin",
+    "aioexec.ops.reduction.arg_reduction": "arg_max arg_min argmax argmin",
     "aioexec.ops.reduction.cumulative": "cumprod cumsum",
     "aioexec.ops.reduction.norms": "clip_by_average_norm clip_by_global_norm clip_by_norm global_norm norm",
     "aioexec.ops.reduction.reductions": (
@@ -179,6 +186,10 @@ SOURCES: Final[dict[str, str]] = {
         "unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum"
     ),
     "aioexec.ops.reduction.statistics": "count_nonzero reduce_logsumexp reduce_std reduce_variance",
+    "aioexec.ops.sparse.conversions": (
+        "deserialize_many_sparse serialize_many_sparse serialize_sparse sparse_mask sparse_merge sparse_reduce_max_sparse "
+        "sparse_reduce_sum_sparse sparse_reset_shape sparse_to_indicator"
+    ),
     "aioexec.ops.sparse.functions": (
         "sparse_add sparse_concat sparse_fill_empty_rows sparse_maximum sparse_minimum sparse_reduce_max sparse_reduce_sum "
         "sparse_reorder sparse_reshape sparse_retain sparse_slice sparse_softmax sparse_split sparse_tensor_dense_matmul "
@@ -202,7 +213,9 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.ops.state.scatter_nd_updates": (
         "scatter_nd_add scatter_nd_sub scatter_nd_update tensor_scatter_add tensor_scatter_max tensor_scatter_min "
-        "tensor_scatter_sub tensor_scatter_update"
+        "tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_max=tensor_scatter_max "
+        "tensor_scatter_nd_min=tensor_scatter_min tensor_scatter_nd_sub=tensor_scatter_sub "
+        "tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update"
     ),
     "aioexec.ops.state.scatter_updates": (
         "scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_sub scatter_update"
@@ -215,7 +228,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.state.variable_options": "VariableAggregation VariableSynchronization",
     "aioexec.ops.state.variable_scope": (
         "VariableScope create_partitioned_variables get_local_variable get_variable get_variable_scope no_regularizer "
-        "variable_scope"
+        "variable_op_scope variable_scope"
     ),
     "aioexec.ops.state.variable_store": "AUTO_REUSE",
     "aioexec.ops.strings.edit_distance": "edit_distance",
@@ -229,12 +242,15 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.strings.regular_expressions": "regex_replace",
     "aioexec.ops.training.confusion_matrix": "confusion_matrix",
     "aioexec.python_io": "python_io=",
+    "aioexec.queue": "queue=",
     "aioexec.random": "random=",
     "aioexec.sessions.conversions": "register_session_run_conversion_functions",
     "aioexec.sessions.interactive": "InteractiveSession",
     "aioexec.sessions.session": "Session",
     "aioexec.shapes": "Dimension TensorShape",
     "aioexec.signal": "signal=",
+    "aioexec.sparse": "sparse=",
+    "aioexec.spectral": "spectral=",
     "aioexec.strings": "strings=",
     "aioexec.summary": "summary=",
     "aioexec.train": "train=",

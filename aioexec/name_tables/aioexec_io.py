@@ -20,6 +20,7 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.ops.io.files": "matching_files read_file write_file",
     "aioexec.ops.io.tensor_protos": "parse_tensor serialize_tensor",
+    "aioexec.ops.sparse.conversions": "deserialize_many_sparse serialize_many_sparse serialize_sparse",
     "aioexec.ops.strings.functions": "decode_base64 encode_base64",
     "aioexec.train.checkpoints.graph_files": "write_graph",
     "aioexec.train.input.input_producers": "match_filenames_once",

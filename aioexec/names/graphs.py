@@ -15,6 +15,7 @@ from aioexec.api_switches import (
     executing_eagerly as executing_eagerly,
     executing_eagerly_outside_functions as executing_eagerly_outside_functions,
 )
+from aioexec.compat.text import dimension_at_index as dimension_at_index, dimension_value as dimension_value
 from aioexec.dtypes import (
     QUANTIZED_DTYPES as QUANTIZED_DTYPES,
     DType as DType,

@@ -29,6 +29,7 @@ from aioexec.ops.lookup.lookup_tables import (
     initialize_all_tables as initialize_all_tables,
     tables_initializer as tables_initializer,
 )
+from aioexec.ops.state import scatter_nd_updates as _updates
 from aioexec.ops.state.assignments import (
     assign as assign,
     assign_add as assign_add,
@@ -113,6 +114,13 @@ from aioexec.ops.state.variable_scope import (
     get_variable as get_variable,
     get_variable_scope as get_variable_scope,
     no_regularizer as no_regularizer,
+    variable_op_scope as variable_op_scope,
     variable_scope as variable_scope,
 )
 from aioexec.ops.state.variable_store import AUTO_REUSE as AUTO_REUSE
+
+tensor_scatter_nd_add = _updates.tensor_scatter_add
+tensor_scatter_nd_max = _updates.tensor_scatter_max
+tensor_scatter_nd_min = _updates.tensor_scatter_min
+tensor_scatter_nd_sub = _updates.tensor_scatter_sub
+tensor_scatter_nd_update = _updates.tensor_scatter_update

@@ -1,5 +1,7 @@
 """Operations on tensors."""
 
+from aioexec.formats import tensor_codec as _codec
+from aioexec.formats.tensor_codec import make_tensor_proto as make_tensor_proto
 from aioexec.ops.array.arrays import (
     broadcast_to as broadcast_to,
     expand_dims as expand_dims,
@@ -72,6 +74,8 @@ from aioexec.ops.array.space_and_batch import (
     space_to_depth as space_to_depth,
 )
 from aioexec.ops.array.unique import unique as unique, unique_with_counts as unique_with_counts
+from aioexec.ops.common.tensor_values import get_static_value as get_static_value, is_tensor as is_tensor
+from aioexec.ops.control_flow.checks import is_numeric_tensor as is_numeric_tensor
 from aioexec.ops.control_flow.numerics import (
     add_check_numerics_ops as add_check_numerics_ops,
     check_numerics as check_numerics,
@@ -184,7 +188,11 @@ from aioexec.ops.math.fourier import (
     ifft2d as ifft2d,
     ifft3d as ifft3d,
 )
-from aioexec.ops.math.histograms import bincount as bincount, histogram_fixed_width as histogram_fixed_width
+from aioexec.ops.math.histograms import (
+    bincount as bincount,
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
+)
 from aioexec.ops.math.math_functions import (
     abs as abs,
     acos as acos,
@@ -243,7 +251,12 @@ from aioexec.ops.random.random_ops import (
     set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
-from aioexec.ops.reduction.arg_reduction import argmax as argmax, argmin as argmin
+from aioexec.ops.reduction.arg_reduction import (
+    arg_max as arg_max,
+    arg_min as arg_min,
+    argmax as argmax,
+    argmin as argmin,
+)
 from aioexec.ops.reduction.cumulative import cumprod as cumprod, cumsum as cumsum
 from aioexec.ops.reduction.norms import (
     clip_by_average_norm as clip_by_average_norm,
@@ -279,6 +292,17 @@ from aioexec.ops.reduction.statistics import (
     reduce_logsumexp as reduce_logsumexp,
     reduce_std as reduce_std,
     reduce_variance as reduce_variance,
+)
+from aioexec.ops.sparse.conversions import (
+    deserialize_many_sparse as deserialize_many_sparse,
+    serialize_many_sparse as serialize_many_sparse,
+    serialize_sparse as serialize_sparse,
+    sparse_mask as sparse_mask,
+    sparse_merge as sparse_merge,
+    sparse_reduce_max_sparse as sparse_reduce_max_sparse,
+    sparse_reduce_sum_sparse as sparse_reduce_sum_sparse,
+    sparse_reset_shape as sparse_reset_shape,
+    sparse_to_indicator as sparse_to_indicator,
 )
 from aioexec.ops.sparse.functions import (
     sparse_add as sparse_add,
@@ -324,3 +348,5 @@ from aioexec.ops.strings.numbers import (
 )
 from aioexec.ops.strings.regular_expressions import regex_replace as regex_replace
 from aioexec.ops.training.confusion_matrix import confusion_matrix as confusion_matrix
+
+make_ndarray = _codec.MakeNdarray

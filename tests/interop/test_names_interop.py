@@ -89,6 +89,15 @@ DIFFERENT = {
         "begins with the `_sentinel` of 1.x, so that labels and logits are not given by position",
     ),
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
+    **{f"sparse.segment_{kind}": "`sparse_gradient` came with 2.x" for kind in ("mean", "sqrt_n", "sum")},
+    **dict.fromkeys(
+        (
+            *("manip.gather_nd", "manip.scatter_nd"),
+            *(f"tensor_scatter_nd_{kind}" for kind in ("add", "max", "min", "sub", "update")),
+        ),
+        "`bad_indices_policy` came with 2.x",
+    ),
+    "sparse.split": "a missing argument is an object of ours",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
         f"errors.{name}": "an error is raised by its message alone"

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Tensor
@@ -162,6 +162,37 @@ def histogram_fixed_width(
     with op_scope(name, "histogram_fixed_width", values, value_range, nbins) as scope:
         wanted = dtypes.as_dtype(dtype)
         return apply_op("HistogramFixedWidth", values, value_range, nbins, dtype=wanted, name=scope)
+
+
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Return for each value the index (int32) of its part of a range, which has `nbins` equal parts.
+
+    Values before the range are in part 0, those after it in the last one.
+
+    Args:
+        value_range: two scalars of the dtype of `values`.
+        dtype: as in TensorFlow, accepted and not used.
+    """
+    with op_scope(name, "histogram_fixed_width_bins", values, value_range, nbins):
+        values = convert_to_tensor(values, name="values")
+        shape = apply_op("Shape", values)
+        flat = apply_op("Reshape", values, [-1])
+        value_range = convert_to_tensor(value_range, name="value_range")
+        nbins = convert_to_tensor(nbins, dtypes.int32, "nbins")
+        check = apply_no_output_op("Assert", nbins > 0, [f"nbins {nbins.name} must > 0"])
+        with values.graph.control_dependencies([check]):
+            nbins = apply_op("Identity", nbins)
+        count = apply_op("Cast", nbins, DstT=values.dtype.base_dtype)
+        low, high = value_range[0], value_range[1]
+        scaled = apply_op("RealDiv", flat - low, high - low, name="scaled_values")
+        parts = apply_op("Floor", count * scaled, name="indices")
+        last = count - convert_to_tensor(1, values.dtype.base_dtype)
+        inside = apply_op(
+            "Maximum", apply_op("Minimum", parts, last), convert_to_tensor(0, values.dtype.base_dtype)
+        )
+        return apply_op("Reshape", apply_op("Cast", inside, DstT=dtypes.int32), shape)
 
 
 def bincount(

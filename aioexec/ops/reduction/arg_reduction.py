@@ -167,3 +167,13 @@ def argmin(
 ) -> Tensor:
     """Return the index of the smallest element along `axis`, as `argmax`."""
     return arg_extremum("ArgMin", input, axis, name, dimension, output_type)
+
+
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """Return the index of the first largest element along a dimension; `argmax(input, axis)` is its later name."""
+    return argmax(input, dimension, name, output_type=output_type)
+
+
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """Return the index of the smallest element along a dimension; `argmin(input, axis)` is its later name."""
+    return argmin(input, dimension, name, output_type=output_type)

@@ -403,3 +403,34 @@ def create_partitioned_variables(
             partitioner=lambda **ignored: list(slicing),
         )
     return list(whole)
+
+
+def variable_op_scope(
+    values: Sequence[Any] | None,
+    name_or_scope: str | VariableScope | None,
+    default_name: str | None = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Getter | None = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: bool | None = None,
+    constraint: Any = None,
+) -> contextlib.AbstractContextManager[VariableScope]:
+    """Open a variable scope; an old form of `variable_scope(name_or_scope, default_name, values)`."""
+    return variable_scope(
+        name_or_scope,
+        default_name,
+        values,
+        initializer,
+        regularizer,
+        caching_device,
+        partitioner,
+        custom_getter,
+        reuse,
+        dtype,
+        use_resource,
+        constraint,
+    )
