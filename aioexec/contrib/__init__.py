@@ -11,8 +11,13 @@ if TYPE_CHECKING:
         framework as framework,
         layers as layers,
         legacy_seq2seq as legacy_seq2seq,
+        losses as losses,
+        metrics as metrics,
         rnn as rnn,
         seq2seq as seq2seq,
+        slim as slim,
+        tensorboard as tensorboard,
+        training as training,
     )
 else:
     __getattr__, __dir__ = public_names(__name__)

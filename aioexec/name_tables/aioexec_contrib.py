@@ -11,6 +11,11 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.framework": "framework=",
     "aioexec.contrib.layers": "layers=",
     "aioexec.contrib.legacy_seq2seq": "legacy_seq2seq=",
+    "aioexec.contrib.losses": "losses=",
+    "aioexec.contrib.metrics": "metrics=",
     "aioexec.contrib.rnn": "rnn=",
     "aioexec.contrib.seq2seq": "seq2seq=",
+    "aioexec.contrib.slim": "slim=",
+    "aioexec.contrib.tensorboard": "tensorboard=",
+    "aioexec.contrib.training": "training=",
 }
