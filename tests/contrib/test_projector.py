@@ -23,8 +23,8 @@ def test_a_configuration_is_written_into_the_directory_of_the_writer(tmp_path: P
     projector.visualize_embeddings(SimpleNamespace(get_logdir=lambda: str(tmp_path)), config)
 
     assert (tmp_path / "projector_config.pbtxt").read_text("utf-8").split() == [
-        *['model_checkpoint_path:', '"model.ckpt"', 'embeddings', '{', 'tensor_name:', '"embedding"'],
-        *['metadata_path:', '"metadata.tsv"', 'sprite', '{', 'image_path:', '"sprite.png"'],
+        *["model_checkpoint_path:", '"model.ckpt"', "embeddings", "{", "tensor_name:", '"embedding"'],
+        *["metadata_path:", '"metadata.tsv"', "sprite", "{", "image_path:", '"sprite.png"'],
         *["single_image_dim:", "28", "single_image_dim:", "28", "}", "}"],
     ]
 
