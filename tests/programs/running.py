@@ -82,13 +82,15 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 @contextlib.contextmanager
 def imported(folder: Path, name: str) -> Iterator[Any]:
     """A module that is imported from a folder, and removed again with all others from there; its output is dropped."""
-    before = set(sys.modules)
+    before, arguments = set(sys.modules), sys.argv
     sys.path.insert(0, str(folder))
+    sys.argv = [name]  # flags are parsed at their first use
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
+        sys.argv = arguments
         for each in set(sys.modules) - before:
             if str(getattr(sys.modules[each], "__file__", "")).startswith(str(folder)):
                 del sys.modules[each]
