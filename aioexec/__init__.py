@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         data as data,
         debugging as debugging,
         distribute as distribute,
+        distributions as distributions,
         dtypes as dtypes,
         errors as errors,
         estimator as estimator,

@@ -127,6 +127,43 @@ true_positives_at_thresholds
 """`tf.metrics.name` of TensorFlow, `aioexec.metrics.name` here."""
 
 MODULES = {
+    "app": words("run"),
+    "gfile": words("""
+        Copy DeleteRecursively Exists FastGFile GFile Glob IsDirectory ListDirectory MakeDirs MkDir Open Remove Rename Stat Walk
+    """),
+    "io.gfile": words("""
+        GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
+    """),
+    "logging": words("""
+        DEBUG ERROR FATAL INFO TaskLevelStatusMessage WARN debug error fatal flush get_verbosity info log log_every_n
+        log_first_n log_if set_verbosity vlog warn warning
+    """),
+    "compat": words("""
+        as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value integral_types
+        path_to_str real_types
+    """),
+    "debugging": words("""
+        Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
+        assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
+        assert_positive assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype
+        assert_scalar assert_shapes assert_type check_numerics is_finite is_inf is_nan is_non_decreasing is_numeric_tensor
+        is_strictly_increasing
+    """),
+    "manip": words("batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile"),
+    "nest": words("assert_same_structure flatten is_nested map_structure pack_sequence_as"),
+    "queue": words("FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"),
+    "sparse": words("""
+        SparseConditionalAccumulator SparseTensor add concat expand_dims eye fill_empty_rows from_dense mask matmul maximum
+        merge minimum placeholder reduce_max reduce_max_sparse reduce_sum reduce_sum_sparse reorder reset_shape reshape
+        retain segment_mean segment_sqrt_n segment_sum slice softmax sparse_dense_matmul split to_dense to_indicator
+        transpose
+    """),
+    "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
+    "python_io": words("TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"),
+    "distributions": words("""
+Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential Gamma Laplace Multinomial Normal RegisterKL
+ReparameterizationType StudentT Uniform kl_divergence
+"""),
     "nn": words("""
 all_candidate_sampler atrous_conv2d atrous_conv2d_transpose avg_pool avg_pool1d avg_pool2d avg_pool3d avg_pool_v2
 batch_norm_with_global_normalization batch_normalization bias_add bidirectional_dynamic_rnn collapse_repeated
@@ -168,43 +205,6 @@ RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERN
 exception_type_from_error_code error_code_from_exception_type
 """)
 """`tf.errors.name` of TensorFlow, `aioexec.errors.name` here."""
-
-MODULES = {
-    "app": words("run"),
-    "gfile": words("""
-        Copy DeleteRecursively Exists FastGFile GFile Glob IsDirectory ListDirectory MakeDirs MkDir Open Remove Rename Stat Walk
-    """),
-    "io.gfile": words("""
-        GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
-    """),
-    "logging": words("""
-        DEBUG ERROR FATAL INFO TaskLevelStatusMessage WARN debug error fatal flush get_verbosity info log log_every_n
-        log_first_n log_if set_verbosity vlog warn warning
-    """),
-    "compat": words("""
-        as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value integral_types
-        path_to_str real_types
-    """),
-    "debugging": words("""
-        Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
-        assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
-        assert_positive assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype
-        assert_scalar assert_shapes assert_type check_numerics is_finite is_inf is_nan is_non_decreasing is_numeric_tensor
-        is_strictly_increasing
-    """),
-    "manip": words("batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile"),
-    "nest": words("assert_same_structure flatten is_nested map_structure pack_sequence_as"),
-    "queue": words("FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"),
-    "sparse": words("""
-        SparseConditionalAccumulator SparseTensor add concat expand_dims eye fill_empty_rows from_dense mask matmul maximum
-        merge minimum placeholder reduce_max reduce_max_sparse reduce_sum reduce_sum_sparse reorder reset_shape reshape
-        retain segment_mean segment_sqrt_n segment_sum slice softmax sparse_dense_matmul split to_dense to_indicator
-        transpose
-    """),
-    "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
-    "python_io": words("TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"),
-}
-"""`tf.module.name` of TensorFlow, `aioexec.module.name` here."""
 
 ELSEWHERE = {
     "client.session.Session": "client.session.Session",

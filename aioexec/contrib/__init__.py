@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec import distributions as distributions
     from aioexec.contrib import (
         framework as framework,
         layers as layers,

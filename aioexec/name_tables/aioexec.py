@@ -22,6 +22,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.data": "data=",
     "aioexec.debugging": "debugging=",
     "aioexec.distribute": "distribute=",
+    "aioexec.distributions": "distributions=",
     "aioexec.dtypes": (
         "DType QUANTIZED_DTYPES as_dtype bfloat16 bool complex128 complex64 double dtypes= float16 float32 float64 half int16 "
         "int32 int64 int8 qint16 qint32 qint8 quint16 quint8 resource string uint16 uint32 uint64 uint8 variant"

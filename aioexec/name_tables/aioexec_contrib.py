@@ -18,4 +18,5 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.slim": "slim=",
     "aioexec.contrib.tensorboard": "tensorboard=",
     "aioexec.contrib.training": "training=",
+    "aioexec.distributions": "distributions=",
 }
