@@ -106,7 +106,8 @@ inputs.numpy_input_fn inputs.pandas_input_fn
 """`tf.estimator.name` of TensorFlow 1.x, `aioexec.estimator.name` here; TensorFlow 2.x has none of them any more."""
 
 DATA = words("""
-Dataset Iterator get_output_classes get_output_shapes get_output_types make_initializable_iterator make_one_shot_iterator
+Dataset FixedLengthRecordDataset Iterator TFRecordDataset TextLineDataset get_output_classes get_output_shapes
+get_output_types make_initializable_iterator make_one_shot_iterator
 """)
 """`tf.data.name` of TensorFlow, `aioexec.data.name` here."""
 FEATURE_COLUMN = words("""

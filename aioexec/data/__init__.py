@@ -18,5 +18,10 @@ if TYPE_CHECKING:
         get_output_shapes as get_output_shapes,
         get_output_types as get_output_types,
     )
+    from aioexec.data.readers import (
+        FixedLengthRecordDataset as FixedLengthRecordDataset,
+        TextLineDataset as TextLineDataset,
+        TFRecordDataset as TFRecordDataset,
+    )
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -10,4 +10,5 @@ from typing import Final
 SOURCES: Final[dict[str, str]] = {
     "aioexec.data.dataset": "Dataset make_initializable_iterator make_one_shot_iterator",
     "aioexec.data.iterator": "Iterator get_output_classes get_output_shapes get_output_types",
+    "aioexec.data.readers": "FixedLengthRecordDataset TFRecordDataset TextLineDataset",
 }

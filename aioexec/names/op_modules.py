@@ -90,12 +90,23 @@ _OPS: Final = {
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput"
     ),
     "aioexec.ops.convolution.winograd": "_WinogradConv2D",
-    "aioexec.ops.datasets.functional": "FilterDataset MapDataset ParallelMapDataset ParallelMapDatasetV2",
+    "aioexec.ops.datasets.files": (
+        "FixedLengthRecordDataset FixedLengthRecordDatasetV2 TFRecordDataset TextLineDataset"
+    ),
+    "aioexec.ops.datasets.functional": (
+        "ExperimentalMapAndBatchDataset ExperimentalParallelInterleaveDataset ExperimentalTakeWhileDataset FilterDataset "
+        "FlatMapDataset InterleaveDataset MapAndBatchDataset MapDataset ParallelInterleaveDataset ParallelInterleaveDatasetV2 "
+        "ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDataset ParallelMapDatasetV2 TakeWhileDataset"
+    ),
     "aioexec.ops.datasets.iterators": (
         "Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync "
         "IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator"
     ),
     "aioexec.ops.datasets.sources": "RangeDataset TensorDataset TensorSliceDataset",
+    "aioexec.ops.datasets.stateful": (
+        "CacheDataset DatasetToSingleElement ExperimentalGroupByWindowDataset ExperimentalScanDataset GeneratorDataset "
+        "GroupByWindowDataset ReduceDataset ScanDataset WindowDataset"
+    ),
     "aioexec.ops.datasets.transformations": (
         "BatchDataset BatchDatasetV2 ConcatenateDataset ExperimentalUnbatchDataset LatencyStatsDataset "
         "MaxIntraOpParallelismDataset ModelDataset OptimizeDataset OptionsDataset PaddedBatchDataset PaddedBatchDatasetV2 "

@@ -75,6 +75,21 @@ class _Elements:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ElementsDataset:
+    """Elements that exist, of any shapes."""
+
+    dtypes: tuple[DType, ...]
+    elements: list[Element]
+
+    @property
+    def dims(self) -> tuple[Dims, ...]:
+        return (None,) * len(self.dtypes)
+
+    def begin(self, memory: Memory) -> _Elements:
+        return _Elements(self.elements)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RangeDataset:
     """The numbers from `start` to `stop`, exclusive."""
 

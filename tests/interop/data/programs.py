@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,74 @@ def failing_in_parallel(tf: Any) -> Any:
     return numbers.map(lambda x: 6 // x, num_parallel_calls=3).prefetch(2)
 
 
+def flat_mapped(tf: Any) -> Any:
+    data = tf.data.Dataset
+    return data.range(5).flat_map(lambda x: data.from_tensors((x, [x])).repeat(x).batch(2))
+
+
+def interleaved(tf: Any) -> Any:
+    data = tf.data.Dataset
+    return data.range(1, 8).interleave(lambda x: data.range(x).map(lambda y: x * 100 + y), 3, 2)
+
+
+def interleaved_in_parallel(tf: Any) -> Any:
+    data = tf.data.Dataset
+    rows = data.range(1, 8).map(lambda x: x * 2)
+    return rows.interleave(
+        lambda x: data.range(x).map(lambda y: x * 100 + y),
+        cycle_length=3,
+        block_length=2,
+        num_parallel_calls=2,
+    )
+
+
+def generated(tf: Any) -> Any:
+    def generator() -> Any:
+        for k in range(4):
+            yield k, {"row": [k] * k, "name": f"n{k}"}
+
+    types = (tf.int32, {"row": tf.float32, "name": tf.string})
+    shapes: Any = ([], {"row": [None], "name": []})
+    return tf.data.Dataset.from_generator(generator, types, shapes).repeat(2)
+
+
+def generated_from_arguments(tf: Any) -> Any:
+    def generator(count: Any, step: Any) -> Any:
+        return (np.full([2], k) for k in range(0, count, step))
+
+    return tf.data.Dataset.from_generator(generator, tf.int64, args=(tf.constant(9), 2))
+
+
+def generated_wrongly(tf: Any) -> Any:
+    return tf.data.Dataset.from_generator(lambda: iter([1, "a", 3]), tf.int32, [])
+
+
+def windowed(tf: Any) -> Any:
+    windows = tf.data.Dataset.range(10).map(lambda x: (x, -x)).window(3, 2, 2)
+    return windows.flat_map(lambda x, y: tf.data.Dataset.zip((x.batch(4), y.batch(4))))
+
+
+def windowed_whole(tf: Any) -> Any:
+    return tf.data.Dataset.range(11).window(3, shift=4, drop_remainder=True).flat_map(lambda x: x)
+
+
+def cached(tf: Any) -> Any:
+    return tf.data.Dataset.range(6).shuffle(6, seed=4).cache().repeat(3)
+
+
+def cached_in_part(tf: Any) -> Any:
+    return tf.data.Dataset.range(6).cache().map(lambda x: x + 1).repeat(2)
+
+
+def reduced(tf: Any) -> Any:
+    numbers = tf.data.Dataset.range(5)
+    total = numbers.reduce(np.int64(100), lambda state, x: state + x)
+    rows = numbers.reduce(
+        (0, tf.zeros([0], tf.int64)), lambda state, x: (state[0] + 1, tf.concat([state[1], [x]], 0))
+    )
+    return tf.data.Dataset.from_tensors((total, rows))
+
+
 PROGRAMS: list[Make] = [
     ranges,
     nested,
@@ -119,4 +188,91 @@ PROGRAMS: list[Make] = [
     prefetched,
     failing,
     failing_in_parallel,
+    flat_mapped,
+    interleaved,
+    interleaved_in_parallel,
+    generated,
+    generated_from_arguments,
+    generated_wrongly,
+    windowed,
+    windowed_whole,
+    cached,
+    cached_in_part,
+    reduced,
 ]
+
+
+def lines(tf: Any, folder: Path) -> Any:
+    names = [str(folder / f"{k}.txt") for k in (0, 1, 2, 0)]
+    return tf.data.TextLineDataset(names).map(lambda line: (line, tf.strings.length(line)))
+
+
+def compressed_lines(tf: Any, folder: Path) -> Any:
+    names = tf.constant([str(folder / f"{k}.txt.gz") for k in (2, 0)])
+    return tf.data.TextLineDataset(names, compression_type="GZIP", buffer_size=1000)
+
+
+def lines_by_hand(tf: Any, folder: Path) -> Any:
+    names = tf.data.Dataset.from_tensor_slices([str(folder / "0.txt"), str(folder / "2.txt")])
+    return names.flat_map(lambda name: tf.data.TextLineDataset(name).skip(1)).batch(3)
+
+
+def tf_records(tf: Any, folder: Path) -> Any:
+    return tf.data.TFRecordDataset([str(folder / f"{k}.tfrecord") for k in range(3)])
+
+
+def compressed_tf_records(tf: Any, folder: Path) -> Any:
+    return tf.data.TFRecordDataset(str(folder / "2.tfrecord.z"), "ZLIB")
+
+
+def tf_records_of_a_dataset(tf: Any, folder: Path) -> Any:
+    names = tf.data.Dataset.from_tensor_slices([str(folder / f"{k}.tfrecord") for k in range(3)])
+    return tf.data.TFRecordDataset(names.take(2)).filter(lambda data: tf.strings.length(data) > 9000)
+
+
+def damaged_tf_records(tf: Any, folder: Path) -> Any:
+    return tf.data.TFRecordDataset([str(folder / "damaged.tfrecord"), str(folder / "0.tfrecord")])
+
+
+def short_tf_records(tf: Any, folder: Path) -> Any:
+    return tf.data.TFRecordDataset([str(folder / "short.tfrecord"), str(folder / "0.tfrecord")])
+
+
+def no_tf_records(tf: Any, folder: Path) -> Any:
+    return tf.data.TFRecordDataset([str(folder / "0.txt"), str(folder / "none"), str(folder / "0.tfrecord")])
+
+
+def fixed_length(tf: Any, folder: Path) -> Any:
+    names = [str(folder / f"{k}.fixed") for k in range(3)]
+    return tf.data.FixedLengthRecordDataset(names, 5, header_bytes=4, footer_bytes=2)
+
+
+def fixed_length_that_is_none(tf: Any, folder: Path) -> Any:
+    names = [str(folder / f"{k}.fixed") for k in range(2)]
+    return tf.data.FixedLengthRecordDataset(names, 4, header_bytes=4, footer_bytes=2)
+
+
+def listed(tf: Any, folder: Path) -> Any:
+    return tf.data.Dataset.list_files(str(folder / "*.txt"), shuffle=False)
+
+
+def listed_in_random_order(tf: Any, folder: Path) -> Any:
+    return tf.data.Dataset.list_files([str(folder / "*.txt"), str(folder / "*.gz")], seed=4)
+
+
+FILES: list[Any] = [
+    lines,
+    compressed_lines,
+    lines_by_hand,
+    tf_records,
+    compressed_tf_records,
+    tf_records_of_a_dataset,
+    damaged_tf_records,
+    short_tf_records,
+    no_tf_records,
+    fixed_length,
+    fixed_length_that_is_none,
+    listed,
+    listed_in_random_order,
+]
+"""Programs that read files of a folder."""
