@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import aioexec as ax
-from tests.recurrent.networks import Step
+from tests.recurrent.networks import Step, beside, sigmoid
 
 BATCH, STEPS, DEPTH, UNITS, SYMBOLS = 3, 4, 2, 3, 5
 
@@ -25,6 +25,20 @@ def log_softmax(x: Any) -> Any:
 def part_of(given: dict[str, Any], scope: str) -> dict[str, Any]:
     """The values of a scope, by their names in it."""
     return {name.partition(f"{scope}/")[2]: value for name, value in given.items() if f"{scope}/" in name}
+
+
+def peephole_step(given: dict[str, Any], cell_clip: float = np.inf, forget_bias: float = 1.0) -> Step:
+    """The step of an LSTM with peepholes and clipping."""
+
+    def step(x: Any, state: Any) -> tuple[Any, Any]:
+        c, h = state
+        i, j, f, o = np.split(beside(x, h) @ given["kernel"] + given["bias"], 4, axis=1)
+        i, f = i + given["w_i_diag"] * c, f + given["w_f_diag"] * c
+        c = np.clip(c * sigmoid(f + forget_bias) + sigmoid(i) * np.tanh(j), -cell_clip, cell_clip)
+        h = sigmoid(o + given["w_o_diag"] * c) * np.tanh(c)
+        return h, (c, h)
+
+    return step
 
 
 def decoded(

@@ -7,6 +7,29 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.contrib.rnn.block_cells import (
+        GRUBlockCell as GRUBlockCell,
+        GRUBlockCellV2 as GRUBlockCellV2,
+        LSTMBlockCell as LSTMBlockCell,
+        LSTMBlockFusedCell as LSTMBlockFusedCell,
+        LSTMBlockWrapper as LSTMBlockWrapper,
+    )
+    from aioexec.contrib.rnn.fused import (
+        FusedRNNCell as FusedRNNCell,
+        FusedRNNCellAdaptor as FusedRNNCellAdaptor,
+        TimeReversedFusedRNN as TimeReversedFusedRNN,
+    )
+    from aioexec.contrib.rnn.gated_cells import (
+        IntersectionRNNCell as IntersectionRNNCell,
+        NASCell as NASCell,
+        SRUCell as SRUCell,
+        UGRNNCell as UGRNNCell,
+    )
+    from aioexec.contrib.rnn.normalized_cells import (
+        CoupledInputForgetGateLSTMCell as CoupledInputForgetGateLSTMCell,
+        LayerNormBasicLSTMCell as LayerNormBasicLSTMCell,
+        WeightNormLSTMCell as WeightNormLSTMCell,
+    )
     from aioexec.contrib.rnn.projections import (
         EmbeddingWrapper as EmbeddingWrapper,
         InputProjectionWrapper as InputProjectionWrapper,
@@ -15,6 +38,11 @@ if TYPE_CHECKING:
     from aioexec.contrib.rnn.stacked import (
         stack_bidirectional_dynamic_rnn as stack_bidirectional_dynamic_rnn,
         stack_bidirectional_rnn as stack_bidirectional_rnn,
+    )
+    from aioexec.contrib.rnn.wrapper_cells import (
+        AttentionCellWrapper as AttentionCellWrapper,
+        CompiledWrapper as CompiledWrapper,
+        HighwayWrapper as HighwayWrapper,
     )
     from aioexec.recurrent.basic_cells import BasicRNNCell as BasicRNNCell, GRUCell as GRUCell
     from aioexec.recurrent.cell import RNNCell as RNNCell
@@ -25,6 +53,7 @@ if TYPE_CHECKING:
         LSTMStateTuple as LSTMStateTuple,
     )
     from aioexec.recurrent.multi_cell import MultiRNNCell as MultiRNNCell
+    from aioexec.recurrent.states import transpose_batch_time as transpose_batch_time
     from aioexec.recurrent.static import (
         static_bidirectional_rnn as static_bidirectional_rnn,
         static_rnn as static_rnn,
