@@ -9,6 +9,7 @@ from aioexec.lazy_names import public_names
 if TYPE_CHECKING:
     from aioexec import distributions as distributions
     from aioexec.contrib import (
+        crf as crf,
         framework as framework,
         layers as layers,
         legacy_seq2seq as legacy_seq2seq,
