@@ -250,7 +250,7 @@ ROWS = {
     ),
     "weight norm": (
         lambda: rnn.WeightNormLSTMCell(UNITS, use_peepholes=True, cell_clip=0.5, num_proj=2),
-        "weight_norm_lstm_cell",
+        "wn_lstm_cell/wn_lstm_cell",
         [
             "kernel",
             "bias",

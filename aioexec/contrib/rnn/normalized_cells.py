@@ -24,6 +24,7 @@ from aioexec.recurrent.lstm_cells import LSTMStateTuple
 
 Activation = Callable[[Any], Any]
 _EPSILON = 1e-12
+_WEIGHT_NORM = "wn_lstm_cell"
 
 
 def layer_normalized(x: Tensor, scope: str, gain: float, shift: float) -> Tensor:
@@ -229,7 +230,8 @@ class WeightNormLSTMCell(RNNCell):
 
     Variables: `kernel`, `[depth of inputs + size of outputs, 4 * num_units]`; `bias`, zeros at first; with normalization the
     norms of the columns `norm_0` for the part of the inputs, `norm_1` for that of the outputs; with peepholes `w_f_diag`,
-    `w_i_diag`, `w_o_diag`; with a projection `projection/kernel` and its norms `projection/norm_0`.
+    `w_i_diag`, `w_o_diag`; with a projection `projection/kernel` and its norms `projection/norm_0`. As in TensorFlow they are
+    in the scope `wn_lstm_cell` of the cell's scope `wn_lstm_cell`.
 
     Args:
         num_units: size of `c`, and of output and `h` unless they are projected.
@@ -257,7 +259,7 @@ class WeightNormLSTMCell(RNNCell):
         activation: Any = None,
         reuse: Any = None,
     ) -> None:
-        super().__init__(_reuse=reuse)
+        super().__init__(_reuse=reuse, name=_WEIGHT_NORM)
         self._num_units = num_units
         self._norm = norm
         self._use_peepholes = use_peepholes
@@ -279,39 +281,37 @@ class WeightNormLSTMCell(RNNCell):
     def call(self, inputs: Any, state: Any) -> tuple[Tensor, LSTMStateTuple]:
         c, h = state
         units, dtype = self._num_units, inputs.dtype
-        gates = bias_add(
-            self._product([inputs, h], 4 * units),
-            get_variable("bias", [4 * units], dtype, constant_initializer(0.0)),
-        )
-        i, j, f, o = split(gates, 4, axis=1)
-        f = f + self._forget_bias
-        if self._use_peepholes:
-            w_f, w_i, w_o = [
-                get_variable(f"w_{gate}_diag", [units], dtype, self._initializer) for gate in "fio"
-            ]
-            f, i = f + w_f * c, i + w_i * c
-        new_c = sigmoid(f) * c + sigmoid(i) * self._activation(j)
-        if self._cell_clip is not None:
-            new_c = clip_by_value(new_c, -self._cell_clip, self._cell_clip)
-        if self._use_peepholes:
-            o = o + w_o * new_c
-        new_h = sigmoid(o) * self._activation(new_c)
-        if self._num_proj is not None:
-            with variable_scope("projection"):
-                new_h = self._product([new_h], self._num_proj)
-            if self._proj_clip is not None:
-                new_h = clip_by_value(new_h, -self._proj_clip, self._proj_clip)
+        with variable_scope(_WEIGHT_NORM, initializer=self._initializer):
+            bias = get_variable("bias", [4 * units], dtype, constant_initializer(0.0))
+            i, j, f, o = split(bias_add(self._product([inputs, h], 4 * units), bias), 4, axis=1)
+            f = f + self._forget_bias
+            if self._use_peepholes:
+                w_f, w_i, w_o = [get_variable(f"w_{gate}_diag", [units], dtype) for gate in "fio"]
+                f, i = f + w_f * c, i + w_i * c
+            new_c = sigmoid(f) * c + sigmoid(i) * self._activation(j)
+            if self._cell_clip is not None:
+                new_c = clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+            if self._use_peepholes:
+                o = o + w_o * new_c
+            new_h = self._projected(sigmoid(o) * self._activation(new_c))
         return new_h, LSTMStateTuple(new_c, new_h)
+
+    def _projected(self, output: Any) -> Any:
+        if self._num_proj is None:
+            return output
+        with variable_scope("projection"):
+            output = self._product([output], self._num_proj)
+        return output if self._proj_clip is None else clip_by_value(output, -self._proj_clip, self._proj_clip)
 
     def _product(self, parts: list[Any], width: int) -> Tensor:
         """Return `concat(parts, 1) @ kernel`; the columns for each part have the norms of a variable of their own."""
         depths = [input_depth(part) for part in parts]
         dtype = parts[0].dtype
-        kernel = get_variable("kernel", [sum(depths), width], dtype, self._initializer)
+        kernel = get_variable("kernel", [sum(depths), width], dtype)
         if self._norm:
             kernel = concat(
                 [
-                    l2_normalize(rows, 0) * get_variable(f"norm_{k}", [width], dtype, self._initializer)
+                    l2_normalize(rows, 0) * get_variable(f"norm_{k}", [width], dtype)
                     for k, rows in enumerate(split(kernel, depths, 0))
                 ],
                 0,
