@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from aioexec import distributions as distributions
     from aioexec.contrib import (
         crf as crf,
+        cudnn_rnn as cudnn_rnn,
         framework as framework,
         layers as layers,
         legacy_seq2seq as legacy_seq2seq,

@@ -9,6 +9,7 @@ from typing import Final
 
 SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.crf": "crf=",
+    "aioexec.contrib.cudnn_rnn": "cudnn_rnn=",
     "aioexec.contrib.framework": "framework=",
     "aioexec.contrib.layers": "layers=",
     "aioexec.contrib.legacy_seq2seq": "legacy_seq2seq=",

@@ -14,6 +14,7 @@ from aioexec.ops.array.identity import identity
 from aioexec.ops.array.joining import stack, unstack
 from aioexec.ops.state.initializers import constant_initializer
 from aioexec.recurrent.basic_cells import GRUCell, depth_of
+from aioexec.recurrent.cell import RNNCell
 from aioexec.recurrent.dynamic import dynamic_rnn
 from aioexec.recurrent.lstm_cells import GATES, LSTMCell, LSTMStateTuple
 
@@ -116,16 +117,11 @@ class LSTMBlockWrapper(Layer):
         return unstack(outputs) if is_list else outputs, state
 
 
-class _Step(LSTMCell):
-    """The cell of the steps of an `LSTMBlockFusedCell`, with given values of the variables."""
-
-    def __init__(self, units: int, values: Mapping[str, Any], **options: Any) -> None:
-        super().__init__(units, **options)
-        self._values = values
-
-    def build(self, input_shape: Any) -> None:
-        vars(self).update(self._values)
-        self.built = True
+def with_values(cell: RNNCell, values: Mapping[str, Any]) -> RNNCell:
+    """Return a cell that reads its variables, the attributes of these names, from tensors; it creates none."""
+    vars(cell).update(values)
+    cell.built = True
+    return cell
 
 
 class LSTMBlockFusedCell(LSTMBlockWrapper):
@@ -153,7 +149,7 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units = num_units
-        self._options = {
+        self._options: dict[str, Any] = {
             "forget_bias": forget_bias,
             "cell_clip": _clip_of(cell_clip),
             "use_peepholes": use_peephole,
@@ -179,7 +175,7 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
     def step_cell(self) -> Any:
         """Return the cell of the steps."""
         values = {name: identity(variable) for name, variable in self._held.items()}
-        return _Step(self._num_units, values, **self._options)
+        return with_values(LSTMCell(self._num_units, **self._options), values)
 
 
 class GRUBlockCell(GRUCell):
