@@ -27,7 +27,7 @@ _ON_OBJECT = frozenset({"IsVariableInitialized", "VarIsInitializedOp", "DestroyR
 """Ops on a variable that do not look at its content."""
 ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 """Ops that replace the content of a variable without reading it."""
-_ALL = tuple(value for value in vars(dtypes).values() if isinstance(value, DType) and not value.is_ref)
+VALUE_TYPES = tuple(value for value in vars(dtypes).values() if isinstance(value, DType) and not value.is_ref)
 
 
 def is_value_type(definition: OpDef, attr: AttrDef) -> bool:
@@ -48,7 +48,7 @@ def value_types(row: Row) -> Mapping[str, list[DType]]:
     definition, found = row.definition, {}
     for attr in definition.attrs:
         if is_value_type(definition, attr):
-            allowed = _ALL if attr.allowed is None else attr.allowed
+            allowed = VALUE_TYPES if attr.allowed is None else attr.allowed
             found[attr.name] = [dtype for dtype in allowed if dtype not in ELSEWHERE]
     return found
 

@@ -22,6 +22,7 @@ import numpy as np
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.memory.list_copies import copy_list_out
 from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import Run
 from aioexec.execution.programs.structures import inputs_of, store
@@ -315,16 +316,18 @@ class PartitionRun(Run):
             self._propagator.release(iteration)
             self._advance()
 
-    def _copy_out(self, activation: Activation, work: DeviceWork) -> asyncio.Future[Any] | None:
-        """A future of a value that is copied from the device to main memory; None if the item copies none."""
+    def _copy_out(self, activation: Activation, work: DeviceWork) -> Awaitable[Any] | None:
+        """What copies a value from the device to main memory; None if the item copies none."""
         item = activation.item
-        is_sent = item.kind is SEND and not activation.dead and not self._executor.goes_to_device[item.index]
+        is_sent = item.kind is SEND and not activation.dead
         if item.kind is not COPY_TO_HOST and not is_sent:
             return None
         value = self._inputs(activation)[0]
-        if isinstance(value, np.ndarray):
-            return None
         try:
+            if isinstance(value, np.ndarray):
+                return copy_list_out(value, work, item.node) if value.dtype.hasobject else None
+            if is_sent and self._executor.goes_to_device[item.index]:
+                return None
             return work.launcher(item.node).copy_out(value)
         except Exception as error:
             del value  # the frames that the error keeps must not keep it

@@ -132,11 +132,24 @@ class ColocationGraph:
         Raises:
             InvalidArgumentError: no device serves both.
         """
+        has_own_memory = not all(self.possible.device_types.values())
         for position, op in enumerate(self.operations):
             for tensor in _held_inputs(op):
                 source = self.positions.get(tensor.op)
                 if source is not None and tensor not in fed:
                     self._join_edge(source, position)
+            for tensor in op.inputs if has_own_memory else ():
+                source = self.positions.get(tensor.op)
+                if tensor.dtype is dtypes.variant and source is not None and tensor not in fed:
+                    self._join_if_possible(source, position)
+
+    def _join_if_possible(self, source: int, target: int) -> None:
+        """Join the ends of an edge with a list, whose elements are in the memory of the device that made it."""
+        first, second = self.root(source), self.root(target)
+        if (self.assigned[first] and self.assigned[second]) or not self._can_merge(first, second):
+            return
+        if _common(self.types[first], self.types[second]):
+            self._join(target, source)
 
     def _join_edge(self, source: int, target: int) -> None:
         """Join two groups; the request of the target is dropped if it contradicts the source's."""

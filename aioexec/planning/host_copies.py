@@ -16,6 +16,7 @@ import enum
 from collections.abc import Iterable
 
 from aioexec import dtypes
+from aioexec.dtypes import float32
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.kernels.kernel_registry import host_memory_inputs, host_memory_outputs
 from aioexec.planning.host_values import compute_on_host
@@ -45,7 +46,7 @@ def insert_copies(part: Subgraph, device: str, device_type: str, new_name: NewNa
             edge
             for node in _with_inputs(part.nodes)
             for position, edge in enumerate(node.inputs)
-            if _memory_of_input(node, position, device_type) is _Memory.HOST
+            if _is_flow(node, position) or _memory_of_input(node, position, device_type) is _Memory.HOST
         ),
         lambda edge: _memory_of_output(edge, device_type) is _Memory.HOST,
     )
@@ -96,11 +97,19 @@ def _memory_of_input(node: Node, position: int, device_type: str) -> _Memory:
     dtype = producer.output_dtype(index)
     if node.row.role is Role.SEND:
         return _Memory.NEITHER  # it sends what it gets, from either memory
+    if _is_flow(node, position):
+        return _Memory.NEITHER
     if dtype.base_dtype is dtypes.resource or (dtype.is_ref and position not in node.dereferences()):
         return _Memory.NEITHER
     if dtype.base_dtype in _OF_HOST or node.row.name in _ON_HOST or node.on_host:
         return _Memory.HOST
     return _Memory.HOST if position in host_memory_inputs(node.op, device_type) else _Memory.DEVICE
+
+
+def _is_flow(node: Node, position: int) -> bool:
+    """Whether an input orders the accesses to a TensorArray; it has no meaning."""
+    arguments = node.row.definition.inputs
+    return node.row.lists is not None and position < len(arguments) and arguments[position].dtype is float32
 
 
 def _memory_of_output(edge: Edge, device_type: str) -> _Memory:

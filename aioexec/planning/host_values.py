@@ -4,7 +4,7 @@ Some values are wanted in main memory: the predicates of loops and conditionals,
 follows from others that are there, as counters of loops and the dimensions of inputs do, its node is computed on the processor,
 with those before it. Else it is computed on the device and copied, and what needs it waits for the device.
 
-Only integers and truth values: they are the same wherever they are computed.
+Only integers and truth values are computed: they are the same wherever that is.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def compute_on_host(
     for edge in wanted:
         for node in able.needed_for(edge):
             node.on_host = True
-    for node in nodes:
-        if node in able and passed_on(node) is not None and all(map(is_on_host, _inputs(node))):
+    for node in nodes:  # what the processor has computed stays there as long as it is passed on
+        edges = passed_on(node) if node in able else None
+        if edges and any(producer.on_host for producer, _ in edges) and all(map(is_on_host, edges)):
             node.on_host = True
 
 
@@ -90,22 +91,25 @@ def _inputs(node: Node) -> list[Edge]:
 
 
 def _is_able(node: Node) -> bool:
-    """Whether a node computes, or passes, only small integers and truth values, and does nothing else."""
+    """Whether a node computes small integers and truth values, or passes a small value, and does nothing else."""
     if node.feed is not None or node.is_constant or node.structure is not None:
         return False
     if passed_on(node) is not None:
-        return all(map(_is_small, [*_inputs(node), (node, 0)]))
+        return not node.output_dtype(0).is_ref and all(map(_is_small, [*_inputs(node), (node, 0)]))
     row = node.row
     if not node.is_pure or not node.inputs or row.kernel is None or row.shape_only or label_of(node.op.attrs):
         return False
-    return all(map(_is_small, [*node.inputs, *((node, k) for k in range(node.output_count))]))
+    edges = [*node.inputs, *((node, k) for k in range(node.output_count))]
+    return all(_is_exact(edge) and _is_small(edge) for edge in edges)
+
+
+def _is_exact(edge: Edge) -> bool:
+    dtype = edge[0].output_dtype(edge[1])
+    return not dtype.is_ref and (dtype.is_integer or dtype.is_bool)
 
 
 def _is_small(edge: Edge) -> bool:
     producer, index = edge
-    dtype = producer.output_dtype(index)
-    if dtype.is_ref or not (dtype.is_integer or dtype.is_bool):
-        return False
     if producer.values is not None:
         return producer.values[index].size <= _MOST
     dims = producer.op.outputs[index].dims if producer.feed is None else producer.feed.dims

@@ -1,14 +1,15 @@
 """TensorArray: tensors by index that the nodes of one step write and read, and their gradient arrays.
 
 A handle holds the array itself and is an edge value of the step, so the array is freed with the step. An element is written
-once and, unless the array keeps read elements, read once. A gradient array belongs to its array, under the name of the
-gradient computation; its writes to one index accumulate.
+once and, unless the array keeps read elements, read once. On a device with memory of its own it is a buffer. A gradient array
+belongs to its array, under the name of the gradient computation; its writes to one index accumulate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from aioexec import shapes
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from aioexec.resources.tensor_list import Array, added, kept, merged, shown, zeros
+from aioexec.resources.tensor_list import Array, added, kept, merged, shown, stacked, zeros
 from aioexec.shapes import Dims
 
 _LONGEST = 1 << 22  # elements: reading all of them takes a second
@@ -232,7 +233,7 @@ class TensorArray:
 
     # Many elements
 
-    def gather(self, indices: Array, dims: Dims) -> Array:
+    def gather(self, indices: Array, dims: Dims) -> Any:
         """Return the elements at these indices, stacked.
 
         `dims` is the shape that the reader expects, which is merged into `self.dims`.
@@ -249,13 +250,13 @@ class TensorArray:
                 f"{shown(first)}"
             )
         read.check_alike(0, "shape")
-        whole = zeros(self.dtype, (len(indices), *first))
-        if len(read.found) < len(read.places):
+        are_arrays = all(isinstance(element, np.ndarray) for element in read.found)
+        if are_arrays and len(read.found) < len(read.places):  # maybe millions of times the same
+            whole = zeros(self.dtype, (len(indices), *first))
             whole[read.places] = np.stack(read.found)[read.which]
-        else:
-            for place, k in zip(read.places, read.which, strict=True):
-                whole[place] = read.found[k]
-        return whole
+            return whole
+        rows = [(int(place), read.found[k]) for place, k in zip(read.places, read.which, strict=True)]
+        return stacked(self.dtype, len(indices), first, rows)
 
     def concat(self, inner: Dims) -> tuple[Array, Array]:
         """Return all elements concatenated, and the length of each; `inner` is the expected shape but for dimension 0."""

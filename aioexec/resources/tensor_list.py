@@ -4,7 +4,8 @@ A list is passed as a scalar variant tensor that holds a `TensorList` (`boxed`, 
 that shares the elements; pushing n elements takes n steps.
 
 An element is None until it is set, and then an array that is not modified: a view of memory that may be reused is copied
-first. An element that is not set reads as zeros, if list, reader and other elements determine its shape.
+first. On a device with memory of its own it is a buffer (see `devices.list_kernels`). An element that is not set reads as
+zeros, if list, reader and other elements determine its shape.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from aioexec import dtypes, shapes
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.resources.list_elements import Stacked, Sum
 from aioexec.resources.memory import owns_memory
 from aioexec.resources.persistent_vector import EMPTY, PersistentVector, vector_of
 from aioexec.shapes import Dims
@@ -163,7 +165,7 @@ class TensorList:
                     known = merged(known, element.shape)
         return known
 
-    def stacked(self, dims: Dims, count: int = -1) -> Array:
+    def stacked(self, dims: Dims, count: int = -1) -> Any:
         """Return all elements stacked; there must be `count` of them, unless that is negative."""
         if count >= 0 and count != self.length:
             raise InvalidArgumentError(
@@ -174,7 +176,7 @@ class TensorList:
             what = "stack elements of an empty list with"
         return self._joined(dims, self.length, list(self.items.present()), what)
 
-    def gathered(self, indices: Sequence[int], dims: Dims) -> Array:
+    def gathered(self, indices: Sequence[int], dims: Dims) -> Any:
         """Return the elements at these indices, stacked."""
         for index in indices:
             if not 0 <= index < self.length:
@@ -186,19 +188,17 @@ class TensorList:
         what = f"gather {'uninitialized tensors' if indices else '0-elements'} from a list with"
         return self._joined(dims, len(indices), rows, what)
 
-    def _joined(self, dims: Dims, count: int, rows: Sequence[tuple[int, Array]], what: str) -> Array:
+    def _joined(self, dims: Dims, count: int, rows: Sequence[tuple[int, Array]], what: str) -> Any:
         known = self._known(dims, [element for _, element in rows])
         if not shapes.is_fully_defined(known):
             raise InvalidArgumentError(f"Tried to {what} non-fully-defined element_shape: {shown(known)}")
-        whole = zeros(self.dtype, (count, *(known or ())))
         for place, element in rows:
             if element.shape != known:
                 raise InvalidArgumentError(
                     f"Tried to read a tensor with incompatible shape: expected {shown(known)}, got "
                     f"{shown(element.shape)} at list index {place}"
                 )
-            whole[place] = element
-        return whole
+        return stacked(self.dtype, count, known or (), rows)
 
     def concatenated(self, inner: Dims, first: int | None, leading: Array) -> tuple[Array, Array]:
         """Return the elements concatenated along their first dimension, and the length of each.
@@ -422,9 +422,19 @@ def add_variants(one: Array, other: Array) -> Array:
 # Elements
 
 
-def kept(array: Array) -> Array:
+def kept(array: Any) -> Any:
     """Return an array that may be kept: itself, or a copy if its memory has another owner."""
-    return array if owns_memory(array) else array.copy()
+    return array if not isinstance(array, np.ndarray) or owns_memory(array) else array.copy()
+
+
+def stacked(dtype: DType, count: int, dims: Sequence[Any], rows: Sequence[tuple[int, Any]]) -> Any:
+    """Return a tensor of rows: those given at their places, and zeros elsewhere; see `Stacked`."""
+    if not all(isinstance(row, np.ndarray) for _, row in rows):
+        return Stacked(dtype.numpy, (count, *dims), rows)
+    whole = zeros(dtype, (count, *dims))
+    for place, row in rows:
+        whole[place] = row
+    return whole
 
 
 def zeros(dtype: DType, dims: Sequence[Any]) -> Array:
@@ -446,8 +456,10 @@ def zeros_like(element: Array) -> Array:
     return zeros_like_variant(element) if holds_variants else np.full(element.shape, b"", object)
 
 
-def added(one: Array, other: Array) -> Array:
-    """Return the sum of two elements."""
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two elements; see `Sum`."""
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return Sum(one, other)
     return add_variants(one, other) if one.dtype == object else np.asarray(one + other, one.dtype)
 
 

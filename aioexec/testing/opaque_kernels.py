@@ -2,7 +2,7 @@
 
 A kernel determines the shapes of the outputs by the row's shape rule, allocates them, and has the device call the row's NumPy
 kernel on the contents of its memory. What a shape depends on is in main memory. Not registered, so left to the processor:
-strings, lists of tensors, queues and other resources, ops that wait, choices among references, and ops whose output shape
+strings, queues and other resources, ops that wait, choices among references, and ops whose output shape
 depends on data.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import dtypes
+from aioexec.devices.list_kernels import is_on_lists, register_list_kernel
 from aioexec.devices.row_kernels import (
     ASSIGNS,
     ELSEWHERE,
@@ -41,7 +42,9 @@ _GUARDS = frozenset({"CountUpTo", "ResourceCountUpTo"})
 def register_opaque_kernels() -> None:
     """Register a kernel for every op that an opaque device can run."""
     for row in registry.registered():
-        if _can_run(row):
+        if is_on_lists(row):
+            register_list_kernel(row, DEVICE_TYPE)
+        elif _can_run(row):
             constraints = value_types(row)
             register_kernel(
                 row.name, DEVICE_TYPE, _maker(row), constraints=constraints, host_memory=host_memory(row)
@@ -52,8 +55,6 @@ def _can_run(row: Row) -> bool:
     if row.role in RUN_BY_ENGINE or row.role is Role.PLACEHOLDER or row.kernel is None:
         return row.role is Role.NO_OP
     if row.asynchronous or row.dynamic_shape or row.bodies is not None:
-        return False
-    if row.lists is not None and not row.lists.also_tensors:
         return False
     if row.name in _GUARDS:
         return False

@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from aioexec.data_classes import dataclass
 from aioexec.execution.programs.last_uses import last_uses
 from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.registry import Row
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.plan import Item
 
@@ -56,16 +57,16 @@ def _runs(instructions: Sequence[Instruction]) -> list[tuple[bool, list[Instruct
     """The nodes in an order in which they may run: in turns those that cannot be recorded, and those that can."""
     recorded = _recorded(instructions)
     users, waiting = _users(instructions, recorded)
-    ready: dict[bool, list[int]] = {False: [], True: []}
+    ready: dict[bool | None, list[int]] = {False: [], True: [], None: []}
     for k, count in enumerate(waiting):
         if not count:
             heappush(ready[recorded[k]], k)
     runs: list[tuple[bool, list[Instruction]]] = []
     turn = False
-    while ready[False] or ready[True]:
+    while any(ready.values()):
         run: list[Instruction] = []
-        while ready[turn]:
-            k = heappop(ready[turn])
+        while ready[turn] or (ready[None] and (run or not ready[not turn])):
+            k = heappop(min(ready[turn], ready[None], key=lambda line: line[0] if line else len(users)))
             run.append(instructions[k])
             for user in users[k]:
                 waiting[user] -= 1
@@ -77,15 +78,17 @@ def _runs(instructions: Sequence[Instruction]) -> list[tuple[bool, list[Instruct
     return runs
 
 
-def _recorded(instructions: Sequence[Instruction]) -> list[bool]:
-    """Whether each node is recorded: not, if it has an effect, or comes before all programs."""
-    made = {value for instruction in instructions for value in instruction.outputs}
-    found: list[bool] = []
+def _recorded(instructions: Sequence[Instruction]) -> list[bool | None]:
+    """Whether each node is recorded: not, if it has an effect, or needs nothing of programs; None: it may be or not."""
+    by_programs: set[int] = set()
+    found: list[bool | None] = []
     for instruction in instructions:
-        is_early = _is_of_host(instruction) and made.isdisjoint(instruction.inputs)
-        if is_early:
-            made.difference_update(instruction.outputs)
-        found.append(not is_early and _can_be_recorded(instruction))
+        is_early = by_programs.isdisjoint(instruction.inputs)
+        is_either = instruction.node.row.role is Role.IDENTITY and not instruction.dereferences
+        is_recorded = _can_be_recorded(instruction) and not (is_early and _is_of_host(instruction))
+        if is_recorded and not (is_early and is_either):
+            by_programs.update(instruction.outputs)
+        found.append(None if is_recorded and is_either else is_recorded)
     return found
 
 
@@ -96,13 +99,13 @@ def _is_of_host(instruction: Instruction) -> bool:
 
 def _can_be_recorded(instruction: Instruction) -> bool:
     row = instruction.node.row
-    if instruction.structure is not None or row.role in (Role.VARIABLE, Role.LOOP_COND):
+    if instruction.structure is not None or row.role in (Role.VARIABLE, Role.LOOP_COND) or _is_on_lists(row):
         return False
     return bool(row.writes or row.reads) or not instruction.has_effect
 
 
 def _users(
-    instructions: Sequence[Instruction], recorded: Sequence[bool]
+    instructions: Sequence[Instruction], recorded: Sequence[bool | None]
 ) -> tuple[list[list[int]], list[int]]:
     """For each node those that come after it, and how many come before it.
 
@@ -118,7 +121,7 @@ def _users(
         before |= {places[id(node)] for node in instruction.node.controls if id(node) in places}
         if last_effect >= 0:
             before.add(last_effect)
-        if not recorded[k] and not _may_be_moved(instruction):
+        if recorded[k] is False and not _may_be_moved(instruction):
             before.update(range(last_effect + 1, k))
             last_effect = k
         before.discard(k)
@@ -131,4 +134,9 @@ def _users(
 def _may_be_moved(instruction: Instruction) -> bool:
     """Whether a node that is not recorded may come before or after others of which it needs nothing."""
     row = instruction.node.row
-    return _is_of_host(instruction) or row.random is not None or row.role is Role.VARIABLE
+    is_ordered_by_values = row.random is not None or row.role is Role.VARIABLE or _is_on_lists(row)
+    return _is_of_host(instruction) or is_ordered_by_values
+
+
+def _is_on_lists(row: Row) -> bool:
+    return row.lists is not None and not row.lists.also_tensors

@@ -143,7 +143,7 @@ def _split(array: TensorArray, value: Array, lengths: Array) -> None:
     array.split(value, _numbers(lengths, "lengths"))
 
 
-def _gather(array: TensorArray, attrs: Attrs, indices: Array) -> Array:
+def _gather(array: TensorArray, attrs: Attrs, indices: Array) -> Any:
     return array.gather(_vector(indices, "indices"), attrs["element_shape"])
 
 
@@ -152,7 +152,7 @@ def _size(array: TensorArray, attrs: Attrs) -> Any:
     return np.int32(array.size)
 
 
-def _pack(array: TensorArray, attrs: Attrs) -> Array:
+def _pack(array: TensorArray, attrs: Attrs) -> Any:
     return array.gather(np.arange(array.size), attrs["element_shape"])
 
 

@@ -44,7 +44,7 @@ _LIST = "input_handle:variant"
 _OUT = "(output_handle:variant)"
 
 
-def _rows_of(tensor: Array) -> Array:
+def _rows_of(tensor: Array) -> Any:
     if tensor.ndim == 0:
         raise InvalidArgumentError("Tensor must be at least a vector, but saw shape: []")
     return kept(tensor)
@@ -128,7 +128,7 @@ register(
 # Some elements
 
 
-def _gather(dtype: DType, variant: Any, indices: Array, element_shape: Array) -> Array:
+def _gather(dtype: DType, variant: Any, indices: Array, element_shape: Array) -> Any:
     return list_of_dtype(dtype, variant).gathered(indices.reshape(-1).tolist(), element_dims(element_shape))
 
 
