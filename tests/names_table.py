@@ -97,6 +97,8 @@ max_pooling1d max_pooling2d max_pooling3d average_pooling1d average_pooling2d av
 """`tf.layers.name` of TensorFlow, `aioexec.layers.name` here."""
 
 ESTIMATOR = words("""
+BaselineClassifier BaselineRegressor DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor
+LinearClassifier LinearRegressor
 Estimator EstimatorSpec EvalSpec Exporter ModeKeys RunConfig TrainSpec VocabInfo WarmStartSettings train_and_evaluate
 export.ClassificationOutput export.ExportOutput export.PredictOutput export.RegressionOutput export.ServingInputReceiver
 export.TensorServingInputReceiver export.build_parsing_serving_input_receiver_fn

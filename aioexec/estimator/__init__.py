@@ -8,6 +8,19 @@ from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
     from aioexec.estimator import export as export, inputs as inputs
+    from aioexec.estimator.canned.baseline import (
+        BaselineClassifier as BaselineClassifier,
+        BaselineRegressor as BaselineRegressor,
+    )
+    from aioexec.estimator.canned.deep import DNNClassifier as DNNClassifier, DNNRegressor as DNNRegressor
+    from aioexec.estimator.canned.linear import (
+        LinearClassifier as LinearClassifier,
+        LinearRegressor as LinearRegressor,
+    )
+    from aioexec.estimator.canned.wide_and_deep import (
+        DNNLinearCombinedClassifier as DNNLinearCombinedClassifier,
+        DNNLinearCombinedRegressor as DNNLinearCombinedRegressor,
+    )
     from aioexec.estimator.estimator import Estimator as Estimator
     from aioexec.estimator.exporters import Exporter as Exporter
     from aioexec.estimator.modes import ModeKeys as ModeKeys

@@ -133,6 +133,19 @@ async def test_a_closed_prediction_closes_its_session(directory):
     assert default is ax.get_default_graph()
 
 
+async def test_an_input_may_be_a_dataset(directory):
+    estimator = Estimator(linear_model, directory)
+
+    def input_fn() -> Any:
+        return ax.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat(3).batch(4)
+
+    await estimator.train(input_fn)
+    predictions = [each async for each in estimator.predict(lambda: input_fn().take(1))]
+
+    np.testing.assert_allclose(await value_of(estimator, "weights"), trained(3), rtol=1e-5)
+    np.testing.assert_allclose([each["value"] for each in predictions], X @ trained(3), rtol=1e-5)
+
+
 async def test_two_estimators_train_at_once(directory):
     first, second = (Estimator(linear_model, f"{directory}/{name}") for name in "ab")
 

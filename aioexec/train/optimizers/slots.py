@@ -64,7 +64,9 @@ def _create(
         )
     part = primary.slice_info if isinstance(primary, Variable) else None
     if part is not None and slot.dims != ():  # the slot is a partition of a larger slot
-        slot._set_save_slice_info(_part_of_slot(part, slot, slot.op.name.removeprefix(f"{node.name}/")))
+        # In a checkpoint the name loses as many characters as the primary's name has, also where the scope of the optimizer
+        # precedes it: TensorFlow's estimators, which train in a scope, write such names.
+        slot._set_save_slice_info(_part_of_slot(part, slot, slot.op.name[len(node.name) + 1 :]))
     return slot
 
 
