@@ -108,6 +108,16 @@ def result_class(function: Any) -> type | None:
     return None if text is None else _class_named(str(getattr(text, "__name__", text)), function)
 
 
+def parameter_classes(owner: type, name: str) -> list[type | None]:
+    """The classes of the parameters of a method by their annotations, the first one's included."""
+    member = getattr(method_of(owner, name), "__func__", method_of(owner, name))
+    if not inspect.isfunction(member):
+        return []
+    names = member.__code__.co_varnames[: member.__code__.co_argcount]
+    texts = [str(member.__annotations__.get(each, "")) for each in names]
+    return [_class_named(text, member) if text else None for text in texts]
+
+
 def element_class(function: Any) -> type | None:
     """The class of the elements of a function's results, if they are lists or the like."""
     text = str(getattr(function, "__annotations__", {}).get("return"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from aioexec.data_classes import dataclass
 from aioexec.porting import api
@@ -17,6 +17,7 @@ from aioexec.porting.api import Use
 from aioexec.porting.guesses import guess_use, is_session_like
 from aioexec.porting.inference import Inference
 from aioexec.porting.kinds import (
+    NONE,
     Api,
     ApiInstance,
     ApiMethod,
@@ -95,6 +96,8 @@ class Sites:
                     yield from self._of_item(item, unit, module)
             case ast.For() | ast.comprehension():
                 yield from self._of_iteration(node, unit, module)
+            case ast.YieldFrom():
+                yield from self._of_iterated(node, node.value, unit, module)
 
     # Calls
 
@@ -103,25 +106,29 @@ class Sites:
         if isinstance(parent, ast.Await) or self._is_entered(node, parent, module):
             return
         found = self._inference.of(node.func, module)
-        uses = [use for kind in found for use in (self._use_of_kind(kind),) if use is not Use.PLAIN]
-        if not uses and isinstance(node.func, ast.Attribute):
-            owners = self._inference.of(node.func.value, module)
-            if any(isinstance(owner, ApiValue) for owner in owners) and node.func.attr in ("eval", "run"):
-                uses = [Use.AWAIT]
-            elif not found and not owners:
-                yield from self._of_unknown(node, unit, module)
-                return
-        if uses:
-            yield Site(node, unit, uses[0])
-            return
+        use = self._use_of_call(node, module)
         units = tuple(each for kind in found for each in self._units_of_kind(kind))
-        if units:
-            yield Site(node, unit, Use.PLAIN, units)
-        elif ast.unparse(node.func) == "next" and node.args:
-            iterated = self._inference.of(node.args[0], module)
-            generators = tuple(kind.unit for kind in iterated if isinstance(kind, GeneratorOf))
-            if generators:
-                yield Site(node, unit, Use.PLAIN, generators)
+        owners = self._inference.of(node.func.value, module) if isinstance(node.func, ast.Attribute) else NONE
+        if use is not Use.PLAIN or units:
+            yield Site(node, unit, use, units)
+        elif isinstance(node.func, ast.Attribute) and (ApiValue() in owners or not (owners or found)):
+            yield from self._of_unknown(node, unit, module)
+        elif is_consumer(node) and node.args:
+            yield from self._of_iterated(node, node.args[0], unit, module)
+
+    def _of_iterated(self, node: Any, iterated: ast.expr, unit: Unit, module: Module) -> Iterator[Site]:
+        """What iterates over the results of an expression: a generator of the program, or what aioexec iterates."""
+        if isinstance(iterated, ast.Call) and self._use_of_call(iterated, module) is Use.ITERATE:
+            yield Site(node, unit, Use.ITERATE)
+        for kind in self._inference.of(iterated, module):
+            if isinstance(kind, GeneratorOf):
+                yield Site(node, unit, Use.PLAIN, (kind.unit,))
+            elif isinstance(kind, ApiInstance) and api.is_iterated(kind.owner):
+                yield Site(node, unit, Use.ITERATE)
+            elif isinstance(kind, OwnInstance):
+                names = ("__iter__", "__next__", "__aiter__", "__anext__")
+                found = [self._inference.method(kind.made, name) for name in names]
+                yield Site(node, unit, Use.PLAIN, tuple(each for each in found if each is not None))
 
     def _is_entered(self, node: ast.Call, parent: ast.AST, module: Module) -> bool:
         """Whether a call makes what a `with` statement enters: `async with` awaits it."""
@@ -225,19 +232,10 @@ class Sites:
                 yield Site(item, unit, Use.PLAIN, (kind.unit,))
 
     def _of_iteration(self, node: ast.For | ast.comprehension, unit: Unit, module: Module) -> Iterator[Site]:
-        for kind in self._inference.of(node.iter, module):
-            if isinstance(kind, GeneratorOf):
-                yield Site(node, unit, Use.PLAIN, (kind.unit,))
-            elif isinstance(kind, ApiInstance) and api.is_iterated(kind.owner):
-                yield Site(node, unit, Use.ITERATE)
-            elif isinstance(kind, OwnInstance):
-                names = ("__iter__", "__next__", "__aiter__", "__anext__")
-                found = [self._inference.method(kind.made, name) for name in names]
-                yield Site(node, unit, Use.PLAIN, tuple(each for each in found if each is not None))
-        if isinstance(node.iter, ast.Call):
-            functions = self._inference.of(node.iter.func, module)
-            if any(self._use_of_kind(kind) is Use.ITERATE for kind in functions):
-                yield Site(node, unit, Use.ITERATE)
+        iterated = node.iter
+        if is_enumeration(iterated):
+            iterated = iterated.args[0]
+        yield from self._of_iterated(node, iterated, unit, module)
 
 
 def decide(inference: Inference) -> list[Site]:
@@ -258,12 +256,23 @@ def needs_coroutine(site: Site) -> bool:
     """Whether the unit of a site must become a coroutine function."""
     use = site.decided()
     if isinstance(site.node, ast.Call) and use is not Use.AWAIT:
-        return use is Use.ITERATE and is_next(site.node)
+        return use is Use.ITERATE and is_consumer(site.node)
     return use is not Use.PLAIN
 
 
-def is_next(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id == "next"
+CONSUMERS = {
+    "next", "enumerate", "list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "max", "min", "any", "all",
+}  # fmt: skip
+"""Builtins that iterate over their first argument."""
+
+
+def is_consumer(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in CONSUMERS
+
+
+def is_enumeration(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Whether an expression is a call of `enumerate`, of an iterable and possibly a number to begin with."""
+    return isinstance(node, ast.Call) and is_consumer(node) and ast.unparse(node.func) == "enumerate"
 
 
 _TOGETHER = {"__enter__": "__exit__", "__exit__": "__enter__"}

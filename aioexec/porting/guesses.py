@@ -14,15 +14,24 @@ _COORDINATOR = re.compile(r"coord", re.IGNORECASE)
 _ESTIMATOR = re.compile(r"estimator", re.IGNORECASE)
 _SUPERVISOR = re.compile(r"^sv$|supervisor", re.IGNORECASE)
 
+_BY_METHOD = {
+    "run_with_hooks": Use.AWAIT,
+    "run_step_fn": Use.AWAIT,
+    "partial_run": Use.AWAIT,
+    "partial_run_setup": Use.AWAIT,
+    "prepare_or_wait_for_session": Use.AWAIT,
+    "managed_session": Use.ENTER,
+}
+"""Methods that only objects of TensorFlow have."""
+
 _BY_OBJECT = [
-    (_SESSION, "run close partial_run partial_run_setup run_step_fn", Use.AWAIT),
+    (_SESSION, "run close", Use.AWAIT),
     (_SAVER, "save restore", Use.AWAIT),
     (_WRITER, "close flush", Use.AWAIT),
     (_COORDINATOR, "join wait_for_stop", Use.AWAIT),
     (_ESTIMATOR, "train evaluate export_savedmodel export_saved_model", Use.AWAIT),
     (_ESTIMATOR, "predict", Use.ITERATE),
-    (_SUPERVISOR, "prepare_or_wait_for_session stop summary_computed start_standard_services", Use.AWAIT),
-    (_SUPERVISOR, "managed_session", Use.ENTER),
+    (_SUPERVISOR, "stop summary_computed start_standard_services", Use.AWAIT),
 ]
 
 
@@ -53,6 +62,8 @@ def guess_use(function: ast.Attribute, *, has_own: bool, takes_session: bool) ->
             return use
     if has_own:
         return Use.PLAIN
+    if method in _BY_METHOD:
+        return _BY_METHOD[method]
     if method in ("save", "restore") and takes_session:
         return Use.AWAIT
     return Use.AWAIT if method in ("eval", "run") else Use.PLAIN

@@ -181,6 +181,7 @@ def _check(source: Source, node: ast.stmt, name: str, path: str) -> Iterator[Fin
 
 def add_import(source: Source, name: str) -> None:
     """Import a module of Python before the first import of the file, if it is not imported yet."""
+    text = f"import {name}{source.newline}"
     first = None
     for node in source.tree.body:
         if isinstance(node, ast.Import) and any(
@@ -190,5 +191,5 @@ def add_import(source: Source, name: str) -> None:
         is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
         if first is None and isinstance(node, ast.Import | ast.ImportFrom) and not is_future:
             first = node
-    if first is not None:
-        source.edits.insert(source.line_start(first.lineno), f"import {name}{source.newline}", before=True)
+    if first is not None and not source.edits.has(source.line_start(first.lineno), text):
+        source.edits.insert(source.line_start(first.lineno), text, before=True)

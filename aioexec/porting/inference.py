@@ -82,6 +82,8 @@ class Inference:
                 self._add(self.returned, module.unit_of[node], self.of(value, module))
             case ast.Yield(value=ast.expr() as value):
                 self._add(self.yielded, module.unit_of[node], self.of(value, module))
+            case ast.YieldFrom():
+                self._add(self.yielded, module.unit_of[node], self.elements(self.of(node.value, module)))
             case _:
                 self._learn_binding(node, module)
 
@@ -155,6 +157,7 @@ class Inference:
             is_class = unit.is_decorated("classmethod") or unit.name == "__new__"
             first: Kind = OwnClass(unit.owner) if is_class else OwnInstance(unit.owner)
             self._add(self.variables, (unit.scope, arguments[0].arg), frozenset([first]))
+            self._learn_overridden(unit, [argument.arg for argument in arguments])
         defaults = zip(reversed(arguments), reversed(node.args.defaults), strict=False)
         for argument, default in [*defaults, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]:
             if default is not None:
@@ -162,6 +165,14 @@ class Inference:
         for argument in [*arguments, *node.args.kwonlyargs]:
             if argument.annotation is not None:
                 self._add(self.variables, (unit.scope, argument.arg), self._annotated(argument, module))
+
+    def _learn_overridden(self, unit: Unit, names: list[str]) -> None:
+        """The parameters of a method that overrides one of aioexec, of a hook say, by the annotations of the latter."""
+        assert unit.owner is not None
+        for base in self.api_bases(unit.owner):
+            for name, kind in zip(names, api.parameter_classes(base, unit.name), strict=False):
+                if kind is not None:
+                    self._add(self.variables, (unit.scope, name), [ApiInstance(kind)])
 
     def _annotated(self, argument: ast.arg, module: Module) -> Kinds:
         assert argument.annotation is not None

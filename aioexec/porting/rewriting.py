@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from aioexec.porting.api import Use
-from aioexec.porting.coroutines import NEVER_ASYNC, Site, is_next, needs_coroutine
+from aioexec.porting.coroutines import NEVER_ASYNC, Site, needs_coroutine
 from aioexec.porting.findings import Finding
 from aioexec.porting.imports import add_import
 from aioexec.porting.inference import Inference
@@ -132,7 +132,7 @@ class Rewriter:
                 parent = self._source.parents[each]
                 if isinstance(parent, ast.Expr):
                     start, value = self._source.start(each), self._source.start(each.value)
-                    keyword = "async for" if self._is_async_iterable(each.value) else "for"
+                    keyword = "async for" if self._is_async_iterable(each) else "for"
                     self._source.edits.replace(start, value, f"{keyword} value in ")
                     self._source.edits.insert(self._source.end(parent), ": yield value")
                 else:
@@ -209,9 +209,10 @@ class Rewriter:
         self._note(site, node)
         if site.unit.is_lambda and not self._rewrite_lambda(site):
             return
-        if isinstance(node, ast.Call) and is_next(node):
-            start = source.start(node)
-            source.edits.replace(start, start + len("next"), "anext")
+        if isinstance(node, ast.Call) and site.decided() is Use.ITERATE:
+            self._consume(node)
+            if ast.unparse(node.func) != "next":
+                return
         start, end = source.start(node), source.end(node)
         if not source.text[start:end].startswith(ast.unparse(node)[:1]):  # in an f-string, before Python 3.12
             self.report(node, f"await `{_shortened(node)}` inside this f-string")
@@ -227,6 +228,32 @@ class Rewriter:
         )
         source.edits.wrap(start, end, opening, closing)
         self._close_generator(node)
+
+    def _consume(self, node: ast.Call) -> None:
+        """Rewrite a call of a builtin that iterates over what is iterated by `async for`."""
+        source, name = self._source, ast.unparse(node.func)
+        start, end = source.start(node), source.end(node)
+        first = node.args[0]
+        inner = source.start(first), source.end(first)
+        if name == "next":
+            source.edits.replace(start, start + len(name), "anext")
+        elif name == "list" and len(node.args) == 1 and source.text[inner[1] : end] == ")":
+            source.edits.replace(start, inner[0], "[each async for each in ")
+            source.edits.replace(inner[1], end, "]")
+        elif name == "enumerate":
+            parent = source.parents[node]
+            if not (isinstance(parent, ast.For | ast.comprehension) and parent.iter is node):
+                self.report(node, "`enumerate` does not take an asynchronous iterator: count in a loop")
+                return
+            begin = ", ".join(
+                ast.unparse(each) for each in (*node.args[1:], *(k.value for k in node.keywords))
+            )
+            counted = f"((next(number), each) for number in [itertools.count({begin})] async for each in "
+            source.edits.replace(start, inner[0], counted)
+            source.edits.replace(inner[1], end, ")")
+            add_import(source, "itertools")
+        else:
+            source.edits.wrap(*inner, "[each async for each in ", "]")
 
     def _rewrite_lambda(self, site: Site) -> bool:
         """Whether a call in a lambda is to be awaited there; a lambda that returns an awaitable stays as it is."""

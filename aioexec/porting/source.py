@@ -154,6 +154,10 @@ class Edits:
         """Insert a text; with `before`, in front of whatever else is inserted there."""
         self._add(offset, offset, text, -1 if before else 1)
 
+    def has(self, offset: int, text: str) -> bool:
+        """Whether a text is inserted at an offset."""
+        return any(edit[0] == offset and edit[4] == text for edit in self._edits)
+
     def wrap(self, start: int, end: int, opening: str, closing: str) -> None:
         """Put texts around a part; around parts that share an end, the inner ones must be wrapped first."""
         self._edits.append((start, 1, -len(self._edits), start, opening))

@@ -14,9 +14,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(
-    "program", [each for each in PROGRAMS if each.in_tensorflow], ids=lambda program: program.name
-)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_the_expected_losses_of_a_program_are_tensorflows(program: Program, tf, tmp_path):
     losses = run_tensorflow(tf, program, tmp_path)
 

@@ -8,7 +8,7 @@ from tests.programs.running import Program
 EXPECTED: dict[str, list[float]] = json.loads(
     Path(__file__).with_name("expected.json").read_text(encoding="utf-8")
 )
-"""What `main` of each program returns; written by `python -m tests.programs.record`, or by hand if TensorFlow cannot run it."""
+"""What `main` of each program returns; written by `python -m tests.programs.record`."""
 
 PROGRAMS = [
     Program("linear_regression", 4),
@@ -29,4 +29,20 @@ PROGRAMS = [
     Program("sampled_softmax", 6),
     Program("text_cnn", 6),
     Program("transformer", 5),
+    Program("bert", 4),
+    Program("resnet", 4),
+    Program("mnist_replica", 4),
+    Program("queue_pipeline", 2),
+    Program("shuffle_queue", 6),
+    Program("multi_tower", 4),
+    Program("style_transfer", 5),
+    Program("matrix_factorization", 8),
+    Program("kmeans", 10),
+    Program("siamese", 8),
+    Program("batchnorm_cond", 8),
+    Program("monitored_hooks", 8),
+    Program("supervisor", 5),
+    Program("estimator_model", 10),
+    Program("while_loops", 10),
+    Program("image_classifier", 6),
 ]

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import io
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,22 +22,22 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.porting.port import port
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 
 SOURCES = Path(__file__).parent / "sources"
+REFERENCES = Path(__file__).parent / "references"
 
 
 @dataclass(frozen=True)
 class Program:
     """A program, and the number of steps for which its test runs it.
 
-    `tolerance`: relative, and absolute, of the numbers it returns. `in_tensorflow`: whether the installed TensorFlow can run
-    it: it has no `contrib`.
+    `tolerance`: relative, and absolute, of the numbers it returns.
     """
 
     name: str
     steps: int
     tolerance: float = 1e-4
-    in_tensorflow: bool = True
 
     @property
     def texts(self) -> dict[str, str]:
@@ -45,6 +46,14 @@ class Program:
         paths = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
         folder = place if place.is_dir() else SOURCES
         return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What TensorFlow runs: the program, or an equivalent one if the installed TensorFlow lacks its names."""
+        equivalent = REFERENCES / f"{self.name}.py"
+        return (
+            {equivalent.name: equivalent.read_text(encoding="utf-8")} if equivalent.exists() else self.texts
+        )
 
     @property
     def module(self) -> str:
@@ -58,19 +67,23 @@ def run_ported(program: Program, folder: Path) -> list[float]:
     write(folder, {path: result.text for path, result in results.items()})
     with ax.Graph().as_default(), imported(folder, program.module) as module:
         returned = module.main(program.steps)
-        return numbers(asyncio.run(returned) if inspect.iscoroutine(returned) else returned)
+        values = numbers(asyncio.run(returned) if inspect.iscoroutine(returned) else returned)
+    asyncio.run(FileWriterCache.clear())  # as at the end of a process
+    return values
 
 
 def run_tensorflow(tf: Any, program: Program, folder: Path) -> list[float]:
-    """What a program returns as it is, with TensorFlow's interface of 1.x in place of the module `tensorflow`."""
-    write(folder, program.texts)
+    """What a program, or its reference, returns with TensorFlow's interface of 1.x in place of the module `tensorflow`."""
+    write(folder, program.reference)
     known = sys.modules["tensorflow"]
     sys.modules["tensorflow"] = tf
+    tf.disable_v2_tensorshape()  # dimensions have a `value`
     try:
         with tf.Graph().as_default(), imported(folder, program.module) as module:
             return numbers(module.main(program.steps))
     finally:
         sys.modules["tensorflow"] = known
+        tf.enable_v2_tensorshape()
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:
@@ -82,15 +95,16 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 @contextlib.contextmanager
 def imported(folder: Path, name: str) -> Iterator[Any]:
     """A module that is imported from a folder, and removed again with all others from there; its output is dropped."""
-    before, arguments = set(sys.modules), sys.argv
+    before, arguments, directory = set(sys.modules), sys.argv, tempfile.tempdir
     sys.path.insert(0, str(folder))
+    tempfile.tempdir = str(folder)
     sys.argv = [name]  # flags are parsed at their first use
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield importlib.import_module(name)
     finally:
         sys.path.remove(str(folder))
-        sys.argv = arguments
+        sys.argv, tempfile.tempdir = arguments, directory
         for each in set(sys.modules) - before:
             if str(getattr(sys.modules[each], "__file__", "")).startswith(str(folder)):
                 del sys.modules[each]
