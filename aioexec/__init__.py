@@ -69,11 +69,13 @@ if TYPE_CHECKING:
         python_io as python_io,
         queue as queue,
         random as random,
+        resource_loader as resource_loader,
         signal as signal,
         sparse as sparse,
         spectral as spectral,
         strings as strings,
         summary as summary,
+        test as test,
         train as train,
         version as version,
     )

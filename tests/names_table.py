@@ -162,6 +162,13 @@ MODULES = {
         transpose
     """),
     "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
+    "resource_loader": words("""
+        get_data_files_path get_path_to_datafile get_root_dir_with_all_resources load_resource readahead_file_path
+    """),
+    "test": words("""
+        assert_equal_graph_def compute_gradient compute_gradient_error get_temp_dir gpu_device_name is_built_with_cuda
+        is_built_with_gpu_support is_built_with_rocm is_built_with_xla is_gpu_available main mock
+    """),
     "python_io": words("TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"),
     "distributions": words("""
 Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential Gamma Laplace Multinomial Normal RegisterKL

@@ -36,10 +36,11 @@ ROWS: list[list[str]] = [
     ["serving"],
     [
         "api_switches < logging < version < compat < names < flags < app < debugging < gfile < io < manip < nest < "
-        "python_io < queue < sparse < spectral < "
+        "python_io < queue < resource_loader < sparse < spectral < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
-        "nn < random < signal < strings < summary < contrib < client < examples < aioexec < demo < inspection < porting < cli",
-        "blocking < aioexec < testing",
+        "nn < random < signal < strings < summary < contrib < client < test < examples < "
+        "aioexec < demo < inspection < porting < cli",
+        "blocking < test < aioexec < testing",
     ],
 ]
 

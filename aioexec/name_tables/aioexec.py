@@ -245,6 +245,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.python_io": "python_io=",
     "aioexec.queue": "queue=",
     "aioexec.random": "random=",
+    "aioexec.resource_loader": "resource_loader=",
     "aioexec.sessions.conversions": "register_session_run_conversion_functions",
     "aioexec.sessions.interactive": "InteractiveSession",
     "aioexec.sessions.session": "Session",
@@ -254,6 +255,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.spectral": "spectral=",
     "aioexec.strings": "strings=",
     "aioexec.summary": "summary=",
+    "aioexec.test": "test=",
     "aioexec.train": "train=",
     "aioexec.version": (
         "COMPILER_VERSION GIT_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER VERSION "

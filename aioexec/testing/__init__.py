@@ -4,10 +4,10 @@ The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` i
 """
 
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
+from aioexec.test.gradient_checker import compute_gradient, compute_gradient_error
 from aioexec.testing.clock import VirtualClock, VirtualClockLoop
 from aioexec.testing.cluster import InMemoryCluster
 from aioexec.testing.deterministic import DeterministicLoop
-from aioexec.testing.gradient_checker import compute_gradient, compute_gradient_error
 from aioexec.testing.leaks import LeakCheck, LeakError
 from aioexec.testing.tasks import all_tasks_blocked
 
