@@ -71,11 +71,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Work on places, as a kernel gave it to its launcher; None: a copy of the place it reads to the one it writes."""
+    """Work on places, as a kernel gave it to its launcher; None: a copy of the place it reads to the one it writes.
+
+    Attributes:
+        node: the number of the node in the item.
+    """
 
     work: Any
     reads: tuple[Place, ...]
     writes: tuple[Place, ...]
+    node: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +115,13 @@ class Recording:
 
 
 class DeviceProgram(abc.ABC):
-    """What a device has made of a recording; the event loop's thread only. Any number of runs may be under way."""
+    """What a device has made of a recording; the event loop's thread only. Any number of runs may be under way.
+
+    Attributes:
+        failed: when a run has ended with an error, the number of the call that failed; None: that is not known.
+    """
+
+    failed: int | None = None
 
     @abc.abstractmethod
     def begin(

@@ -25,7 +25,7 @@ class OpaqueProgram(DeviceProgram):
     def begin(
         self, inputs: Sequence[Buffer], variables: Sequence[DeviceVariable]
     ) -> tuple[Sequence[Buffer], Event]:
-        recording = self._recording
+        recording, self.failed = self._recording, None
         outputs = [self._device.allocate(place.dtype, place.shape) for place in recording.outputs]
         written = [recording.variables[k] for k in recording.written]
         after = [self._device.allocate(place.dtype, place.shape) for place in written]
@@ -48,8 +48,10 @@ class OpaqueProgram(DeviceProgram):
         early = {
             k: _read(memory, each) for k, each in enumerate(recording.outputs) if recording.is_early(each)
         }
-        for call in recording.calls:
+        for k, call in enumerate(recording.calls):
+            self.failed = k
             _perform(call, memory)
+        self.failed = None
         outputs = [
             early[k] if k in early else _read(memory, each) for k, each in enumerate(recording.outputs)
         ]

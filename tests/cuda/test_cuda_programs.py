@@ -267,3 +267,14 @@ async def test_errors_that_are_to_name_the_kernel_come_from_single_launches(
         for k in range(3):
             np.testing.assert_array_equal(await session.run(chain.outputs, chain.feeds(k)), chain.expected(k))
     assert "cuStreamBeginCapture" not in emulated_gpus.stub.calls
+
+
+async def test_a_launch_that_is_refused_names_its_node(emulated_gpus: Gpus):
+    with graph() as g:
+        x = feed([2])
+        y = op("Neg", op("Mul", op("Neg", x, name="first"), x, name="second"), name="third")
+    async with session_on(g, "eager") as session:
+        emulated_gpus.stub.fail("cuLaunchKernel", "INVALID_VALUE", after=1)
+        with pytest.raises(InternalError, match=r"Mul 'second' on .*GPU:0.*cuLaunchKernel"):
+            await session.run(y, {x: [1, 2]})
+        np.testing.assert_array_equal(await session.run(y, {x: [1, 2]}), [1, 4])

@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import dtypes
-from aioexec.errors import InternalError, ResourceExhaustedError, UnavailableError
+from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError, UnavailableError
 from aioexec.testing.opaque_device import OpaqueDeviceFactory
 from tests.sessions.random_programs import Program
 from tests.tiers import constant, feed, graph, op, read, resource, session_on
@@ -207,6 +207,18 @@ async def test_a_program_that_fails_leaves_its_variables_and_is_made_anew(progra
         np.testing.assert_array_equal(await session.run(update.value), [1, 1])
         await session.run(update.add, update.feeds)
         np.testing.assert_array_equal(await session.run(update.value), [2, 2])
+
+
+async def test_the_error_of_a_program_names_the_node_that_failed(programs: OpaqueDeviceFactory):
+    with graph() as g:
+        x, rows = feed([3]), feed([2], "int32")
+        taken = op("GatherV2", op("Neg", x, name="first"), rows, constant(0, "int32"), name="taken")
+        y = op("Neg", taken, name="last")
+    async with session_on(g, "eager") as session:
+        for _ in range(2):
+            np.testing.assert_array_equal(await session.run(y, {x: [1, 2, 3], rows: [2, 0]}), [3, 1])
+            with pytest.raises(InvalidArgumentError, match=r"GatherV2 'taken' on .*OPAQUE:0"):
+                await session.run(y, {x: [1, 2, 3], rows: [2, 9]})
 
 
 async def test_nodes_run_one_by_one_where_memory_is_too_short_for_a_program(programs: OpaqueDeviceFactory):

@@ -23,7 +23,7 @@ from aioexec.devices.cuda.graph import CudaGraph
 from aioexec.devices.cuda.launch import Address, Launch
 from aioexec.devices.cuda.open_gpu import OpenGpu
 from aioexec.devices.cuda.work import WorkingDevice
-from aioexec.devices.device_program import DeviceProgram, Location, Place, Recording
+from aioexec.devices.device_program import Call, DeviceProgram, Location, Place, Recording
 from aioexec.errors import OpError
 from aioexec.resources.buffer import Buffer
 from aioexec.resources.device_variable import DeviceVariable
@@ -80,8 +80,8 @@ class CudaProgram(DeviceProgram):
     """See the module.
 
     Constant: `_prepared`, what workers prepare for its work; `_is_early`, of each output, whether it is copied before the work
-    begins; `_constants`, the addresses of the constants. Changing: `_addresses`, of the last run; `_graph`, the one that was
-    captured last, or is being captured.
+    begins; `_constants`, the addresses of the constants. Changing: `_is_prepared`, all of the former and the constants are
+    there; `_addresses`, of the last run; `_graph`, the one that was captured last, or is being captured.
     """
 
     def __init__(self, device: WorkingDevice, recording: Recording) -> None:
@@ -91,6 +91,7 @@ class CudaProgram(DeviceProgram):
         self._prepared = {work.module if isinstance(work, Launch) else work.product for work in works}
         self._is_early = [recording.is_early(place) for place in recording.outputs]
         self._constants = tuple(device.own(buffer).pointer for buffer in recording.constants)
+        self._is_prepared = False
         self._addresses: _Addresses | None = None
         self._graph: CudaGraph | None = None
 
@@ -98,6 +99,7 @@ class CudaProgram(DeviceProgram):
         self, inputs: Sequence[Buffer], variables: Sequence[DeviceVariable]
     ) -> tuple[Sequence[CudaBuffer], CudaEvent]:
         device, recording = self._device, self._recording
+        self.failed = None
         opened = device.usable()
         arena = device.memory.arena(recording.arena_bytes, opened)
         outputs = [self._allocate(place, opened) for place in recording.outputs]
@@ -116,7 +118,8 @@ class CudaProgram(DeviceProgram):
         in_place = [k for k in recording.written if k not in moved]
         needed = [buffer.ready for buffer, _ in staged]
         needed += [present[k].ready for k in {*recording.read, *in_place}]
-        needed += [device.own(buffer).ready for buffer in recording.constants]
+        if not self._is_prepared:
+            needed += [device.own(buffer).ready for buffer in recording.constants]
         contents = [moved.get(k, buffer) for k, buffer in enumerate(present)]
         run = _Run(device.begin_work(), device.begin_work(), arena, contents, staged, outputs, needed)
         before = {k: present[k].ready for k in in_place}
@@ -137,7 +140,11 @@ class CudaProgram(DeviceProgram):
     def _give(self, run: _Run, opened: OpenGpu) -> None:
         """Give the stream a run when nothing that it needs is held."""
         device, gpu = self._device, opened.gpu
-        preparing = [device.preparing(each, gpu) for each in self._prepared if not gpu.has(each)]
+        preparing: list[CudaEvent] = []
+        if not self._is_prepared:
+            preparing = [device.preparing(each, gpu) for each in self._prepared if not gpu.has(each)]
+            copies = [device.own(buffer).ready for buffer in self._recording.constants]
+            self._is_prepared = not preparing and all(each.is_done and not each.error for each in copies)
 
         def end(error: Exception | None) -> None:
             if run.update.is_held:
@@ -159,7 +166,10 @@ class CudaProgram(DeviceProgram):
         if graph is not None and graph.key == addresses and graph.is_ready:
             graph.launch(compute.handle)
         else:
-            self._perform(addresses, opened, compute.handle)
+            for k, call in enumerate(self._recording.calls):
+                self.failed = k
+                self._perform(call, addresses, opened, compute.handle)
+            self.failed = None
             self._note_addresses(addresses, opened)
         batch.add(run.update, partial(self._device.end_work, run.update))
         self._copy_outputs(run, addresses, opened, is_early=False)
@@ -178,15 +188,14 @@ class CudaProgram(DeviceProgram):
                     buffer.pointer, addresses.of(place), buffer.nbytes, opened.compute.handle
                 )
 
-    def _perform(self, addresses: _Addresses, opened: OpenGpu, stream: Handle) -> None:
-        """Give a stream the work piece by piece."""
-        for call in self._recording.calls:
-            if call.work is not None:
-                self._device.perform(call.work, opened, stream, addresses.pointer)
-                continue
-            (source,), (target,) = call.reads, call.writes
-            if source.nbytes:
-                opened.gpu.driver.copy(addresses.of(target), addresses.of(source), source.nbytes, stream)
+    def _perform(self, call: Call, addresses: _Addresses, opened: OpenGpu, stream: Handle) -> None:
+        """Give a stream one piece of the work."""
+        if call.work is not None:
+            self._device.perform(call.work, opened, stream, addresses.pointer)
+            return
+        (source,), (target,) = call.reads, call.writes
+        if source.nbytes:
+            opened.gpu.driver.copy(addresses.of(target), addresses.of(source), source.nbytes, stream)
 
     # Graphs
 
@@ -202,7 +211,12 @@ class CudaProgram(DeviceProgram):
 
     def _capture(self, graph: CudaGraph, addresses: _Addresses, opened: OpenGpu) -> None:
         """Capture the work; in a worker. Without a graph it is given piece by piece."""
+
+        def give(stream: Handle) -> None:
+            for call in self._recording.calls:
+                self._perform(call, addresses, opened, stream)
+
         try:
-            graph.capture(partial(self._perform, addresses, opened))
+            graph.capture(give)
         except OpError as error:
             logger.warning("%s: work is given without a CUDA graph: %s", self._device.name, error)

@@ -91,8 +91,8 @@ class DeviceWork:
 class NodeLauncher:
     """Gives the work of one node to the device: the `Launcher` of its kernel. `finish` must be called when all is given.
 
-    Constant: `node`. Changing: `pending`, how many events of it have not come; `_outputs`, those of the node once all is
-    given, if the step is traced.
+    Changing: `node`, with a program the first, or the one that has failed; `pending`, how many events of it have not come;
+    `_outputs`, those of the node once all is given, if the step is traced.
     """
 
     __slots__ = ("_began", "_outputs", "_work", "node", "pending")

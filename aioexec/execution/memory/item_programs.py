@@ -15,7 +15,7 @@ import numpy as np
 from aioexec.devices.device_program import DeviceProgram
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import JitMode
-from aioexec.execution.memory.device_work import DeviceWork
+from aioexec.execution.memory.device_work import DeviceWork, NodeLauncher
 from aioexec.execution.memory.pieces import Piece
 from aioexec.execution.memory.recorder import Recorded, record
 from aioexec.execution.propagator import Values
@@ -58,19 +58,25 @@ class ItemProgram:
         except OpError as error:
             error.__traceback__ = None  # its frames would keep the inputs
             raise locate(error, first, self._item.device) from error
+        launcher = work.launcher(first.node)
+        if ended.is_done:
+            self._note_end(ended, launcher)
+        else:  # before the step is told of an error
+            ended.add_done_callback(partial(self._note_end, ended, launcher))
+        work.watch(ended, launcher)
         for number, buffer in zip(recorded.outputs, outputs, strict=True):
             values[number] = buffer
         for number, value in recorded.given:
             values[number] = value
-        work.watch(ended, work.launcher(first.node))
-        if ended.is_done:
-            self._note_end(ended)
-        else:
-            ended.add_done_callback(partial(self._note_end, ended))
         return True
 
-    def _note_end(self, ended: Event) -> None:
-        self.has_failed = self.has_failed or ended.error is not None
+    def _note_end(self, ended: Event, launcher: NodeLauncher) -> None:
+        if ended.error is None:
+            return
+        self.has_failed = True
+        if self._program.failed is not None:
+            call = self._recorded.recording.calls[self._program.failed]
+            launcher.node = self._item.instructions[call.node].node
 
 
 class ItemPrograms:

@@ -53,8 +53,8 @@ def record(item: Item, values: Values, device: MemoryDevice) -> Recorded | None:
         OpError: of a kernel, for these inputs; of a constant for which there is no memory.
     """
     recorder = _Recorder(item, values, device)
-    for instruction in item.instructions:
-        recorder.run(instruction)
+    for number, instruction in enumerate(item.instructions):
+        recorder.run(number, instruction)
     return recorder.recorded()
 
 
@@ -66,14 +66,16 @@ class _Recorder(dict[int, Any]):
         self._outside = values
         self._device = device
         self._calls: list[Call] = []
+        self._node = 0
         self._inputs: dict[int, Place] = {}
         self._constants: list[Buffer] = []
         self._variables: dict[DeviceVariable, DeviceVariable] = {}
         self._contents: list[Place] = []
         self._renewed: dict[Place, Place] = {}
 
-    def run(self, instruction: Instruction) -> None:
-        """Call the kernel of a node."""
+    def run(self, number: int, instruction: Instruction) -> None:
+        """Call the kernel of a node, which has this number in the item."""
+        self._node = number
         inputs, role = inputs_of(instruction, self), instruction.node.row.role
         if role is Role.COPY_TO_DEVICE:
             result = self._constant(self._device.copy_in(inputs[0].copy()))
@@ -129,9 +131,8 @@ class _Recorder(dict[int, Any]):
         return Place(self._device.name, dtype, shape, root=cast(Place, buffer).root)
 
     def launch(self, work: Any, reads: Sequence[Buffer], writes: Sequence[Buffer]) -> None:
-        self._calls.append(
-            Call(work, cast("tuple[Place, ...]", (*reads,)), cast("tuple[Place, ...]", (*writes,)))
-        )
+        read, written = cast("tuple[Place, ...]", (*reads,)), cast("tuple[Place, ...]", (*writes,))
+        self._calls.append(Call(work, read, written, self._node))
 
     # The result
 
