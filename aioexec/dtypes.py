@@ -297,6 +297,27 @@ def to_array(value: Any, dtype: Any = None) -> Array:
     return _from_python(value, wanted)
 
 
+def to_array_exactly(value: Any, wanted: DType) -> Array:
+    """As `to_array`; also numbers of a wider class, such as 1.0 for an integer, if the dtype has them.
+
+    Raises:
+        GraphTypeError, GraphValueError: as `to_array`; a number that the dtype does not have.
+    """
+    try:
+        return to_array(value, wanted)
+    except GraphTypeError:
+        given = np.asarray(value)
+        if given.dtype.kind not in "biufc" or wanted.numpy.kind not in "biufc":
+            raise
+        if given.dtype.kind == "c" and not given.imag.any():
+            given = given.real
+        with np.errstate(all="ignore"):
+            found = given.astype(wanted.numpy) if given.dtype.kind != "c" else None
+            if found is None or not np.array_equal(found.astype(given.dtype), given):
+                raise
+        return found
+
+
 def _boxed(value: Any) -> Array:
     box = np.empty((), np.object_)
     box[()] = value

@@ -11,7 +11,7 @@ from typing import Any
 from aioexec.files import operations
 from aioexec.files.gfile_class import FastGFile as FastGFile, GFile as GFile
 from aioexec.files.operations import FileStatistics
-from aioexec.files.paths import Path
+from aioexec.formats.paths import Path
 
 Open = GFile
 

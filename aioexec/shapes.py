@@ -27,6 +27,13 @@ def describe(dims: Dims) -> str:
     return f"({inner},)" if len(dims) == 1 else f"({inner})"
 
 
+def shown(dims: Dims) -> str:
+    """Format a shape as TensorFlow's messages at run time do: `[2,?]`, `<unknown>`."""
+    return (
+        "<unknown>" if dims is None else f"[{','.join('?' if size is None else str(size) for size in dims)}]"
+    )
+
+
 def is_too_large(dims: Dims) -> bool:
     """Whether a shape has more elements than 63 bits can count; an unknown dimension counts as one."""
     entries = 1

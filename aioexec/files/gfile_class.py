@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 from aioexec.errors import GraphTypeError, InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from aioexec.files import operations
 from aioexec.files.operations import canonical_errors
-from aioexec.files.paths import Path, local_path
+from aioexec.formats.paths import Path, local_path
 from aioexec.formats.sequential_files import open_input, open_output
 
 _MODES: Final = ("r", "w", "a", "r+", "w+", "a+")

@@ -19,8 +19,8 @@ from aioexec.errors import (
     NotFoundError,
     OpError,
 )
-from aioexec.files.paths import SCHEMES, Path, local_path, scheme_of, text_of
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.paths import SCHEMES, Path, local_path, scheme_of, text_of
 
 _NEGATED: Final = re.compile(r"\[\^")
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from aioexec.errors import FailedPreconditionError, GraphValueError
 from aioexec.files.operations import canonical_errors
-from aioexec.files.paths import Path, local_path
+from aioexec.formats.paths import Path, local_path
 from aioexec.formats.records import encode_record, read_records
 from aioexec.formats.sequential_files import open_input, open_output
 

@@ -39,6 +39,7 @@ from aioexec.formats.bundle_entries import (
 from aioexec.formats.bundle_reader import parsed, read_index
 from aioexec.formats.checkpoint_files import OutputFile, make_folder_of, naming, sync_folder
 from aioexec.formats.crc32c import crc32c, masked
+from aioexec.formats.paths import local_path
 from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto
 from aioexec.formats.sorted_table import TableWriter, encode_varint
 from aioexec.formats.tensor_slice import ShapeAndSlice
@@ -206,7 +207,7 @@ def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int
 
 def stray_shards(prefix: str, count: int) -> list[str]:
     """Return data files with that prefix that do not belong to a bundle of `count` shards."""
-    found = glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
+    found = glob.glob(f"{glob.escape(local_path(prefix))}.data-?????-of-?????")
     return [path for path in found if not path.endswith(f"-of-{count:05d}")]
 
 
@@ -219,8 +220,8 @@ def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool =
     Raises:
         InvalidArgumentError: no bundle exists, one is missing, or two contain the same tensor.
     """
-    found = []
-    for prefix in prefixes:
+    destination, found = local_path(destination), []
+    for prefix in map(local_path, prefixes):
         if os.path.exists(index_name(prefix)):
             found.append(prefix)
         elif not allow_missing_files:

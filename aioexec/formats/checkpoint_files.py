@@ -21,6 +21,7 @@ from typing import Final, Self
 
 from aioexec.errors import DataLossError, FailedPreconditionError
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.paths import local_path
 
 _WRITE_BACK_BYTES: Final = 8 << 20  # bytes
 _DESCRIPTORS: Final = "/proc/self/fd"
@@ -74,7 +75,9 @@ class InputFile:
     def __init__(self, path: str) -> None:
         self.path = path
         with naming(path):
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
+            self._descriptor = os.open(
+                local_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+            )  # a pipe would block
         status = os.fstat(self._descriptor)
         self.size = status.st_size
         if not stat.S_ISREG(status.st_mode):
@@ -122,9 +125,9 @@ class OutputFile:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = local_path(path)
         self.size = self._written_back = 0
-        self._folder = os.path.dirname(path) or "."
+        self._folder = os.path.dirname(self.path) or "."
         self._temporary_name: str | None = None
         with naming(path):
             self._descriptor = self._open()
@@ -195,7 +198,7 @@ class OutputFile:
 
 def sync_folder(path: str) -> None:
     """Sync the folder of `path`, which makes its renames durable."""
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(local_path(path)) or "."
     with naming(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
         try:
@@ -206,7 +209,7 @@ def sync_folder(path: str) -> None:
 
 def make_folder_of(path: str) -> None:
     """Create the parent folder of `path`; its own parent must exist."""
-    folder = os.path.dirname(path)
+    folder = os.path.dirname(local_path(path))
     if folder:
         with naming(folder), contextlib.suppress(FileExistsError):
             os.mkdir(folder)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from aioexec.errors import FailedPreconditionError
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.paths import local_path
 
 
 def open_input(path: str | bytes) -> BinaryIO:
@@ -24,7 +25,7 @@ def open_input(path: str | bytes) -> BinaryIO:
     """
     try:
         # Without O_NONBLOCK, opening a pipe waits for its writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(local_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise canonical(path, error) from error
     try:
@@ -53,7 +54,7 @@ def open_output(path: str | bytes, *, appends: bool = False) -> BinaryIO:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_APPEND if appends else os.O_TRUNC)
     try:
-        descriptor = os.open(path, flags, 0o666)
+        descriptor = os.open(local_path(path), flags, 0o666)
     except (OSError, ValueError) as error:
         raise canonical(path, error) from error
     os.set_blocking(descriptor, True)  # a pipe blocks from here on: its reader may be slow

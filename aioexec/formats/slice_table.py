@@ -26,6 +26,7 @@ from aioexec.errors import (
 from aioexec.formats.bundle_entries import Array, Proceed, go_on
 from aioexec.formats.bundle_reader import listed, parsed, type_name
 from aioexec.formats.checkpoint_files import InputFile, OutputFile, sync_folder
+from aioexec.formats.paths import local_path
 from aioexec.formats.protos import SavedSliceMeta, SavedTensorSlices, TensorProto
 from aioexec.formats.sorted_table import SortedTable, TableWriter
 from aioexec.formats.tensor_codec import count_listed, decode_tensor, list_elements
@@ -139,7 +140,8 @@ class SliceTableReader:
         self._proceed = proceed
         self._files: list[InputFile] = []
         self._tensors: dict[str, _Tensor] = {}
-        paths = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern))
+        local = local_path(pattern)
+        paths = [local] if os.path.isfile(local) else sorted(glob.glob(local))
         if not paths:
             raise NotFoundError(
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {pattern}"

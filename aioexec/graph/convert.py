@@ -151,10 +151,21 @@ def _holds_tensor(values: Sequence[Any]) -> bool:
 
 
 def _pack(values: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor:
-    tensors = convert_n_to_tensor(values, dtype)
+    """The stack of the values; tensors in a list are cast to the dtype that is asked for."""
+    tensors = convert_n_to_tensor(
+        values if dtype is None else [_cast(value, dtype) for value in values], dtype
+    )
     return (
         building(tensors[0]).create_op("Pack", tensors, name=name or "packed", attrs={"axis": 0}).outputs[0]
     )
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    """A symbolic value in a dtype; any other value as it is."""
+    if not stands_for_tensor(value) or symbolic_dtype(value) == dtype:
+        return value
+    tensor = convert_to_tensor(value)
+    return building(tensor).create_op("Cast", [tensor], name="Cast", attrs={"DstT": dtype}).outputs[0]
 
 
 def convert_n_to_tensor(

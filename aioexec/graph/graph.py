@@ -140,7 +140,7 @@ class Graph(BaseGraph):
                 break
             op._device = canonical_name(item(op)) if callable(item) else merge_names(item, op._device)
         if self._colocation_stack:
-            groups = {group for target in self._colocation_stack for group in target.colocation_groups()}
+            groups = {group for target in self._colocation_stack for group in target.groups}
             op.attrs["_class"] = tuple(sorted(groups | set(op.attrs.get("_class", ()))))
             op._device = self._colocation_stack[-1].device or op._device
         if op.type in self._gradient_names:

@@ -17,6 +17,9 @@ class IndexedSlices:
         self.indices = indices
         self.dense_shape = dense_shape
 
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+
     @property
     def name(self) -> str:
         return self.values.name

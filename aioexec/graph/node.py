@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, Self
 
@@ -36,7 +36,10 @@ def caller_location() -> str:
 class Tensor(Operators["Tensor"]):
     """One output of an operation: symbolic; has a dtype and a static shape but no value."""
 
-    __slots__ = ("__weakref__", "_consumers", "_dims", "_dtype", "_op", "_value_index")
+    __slots__ = ("__weakref__", "_consumers", "_dims", "_dtype", "_op", "_value_index", "assign")
+
+    assign: Callable[..., Any]
+    """Only of a slice of a variable: assigns to that part of the variable."""
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, dims: Dims) -> None:
         self._op = op
@@ -201,7 +204,7 @@ class Operation:
         return EVALUATORS["node_def"](self)
 
     def get_attr(self, name: str) -> Any:
-        """The value of an attribute.
+        """The value of an attribute; strings are bytes.
 
         Raises:
             GraphValueError: the operation has no such attribute.
@@ -210,10 +213,16 @@ class Operation:
             raise GraphValueError(
                 f"{self.type} {self.name!r} has no attr named {name!r}; it has {sorted(self.attrs)}"
             )
-        return self.attrs[name]
+        return _with_bytes(self.attrs[name])
 
-    def colocation_groups(self) -> list[str]:
-        return list(self.attrs.get("_class", (f"loc:@{self.name}",)))
+    def colocation_groups(self) -> list[bytes]:
+        """The names of the groups of operations that are placed together, at least the one of the operation itself."""
+        return [group.encode() for group in self.groups]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The colocation groups as text."""
+        return tuple(self.attrs.get("_class", (f"loc:@{self.name}",)))
 
     def add_control_inputs(self, operations: Sequence[Operation]) -> None:
         self._control_inputs.extend(op for op in operations if op not in self._control_inputs)
@@ -455,6 +464,13 @@ class BaseGraph(NameScopes, Collections, abc.ABC):
 
     def prevent_fetching(self, op: Any) -> None:
         self._unfetchable.add(op)
+
+
+def _with_bytes(value: Any) -> Any:
+    """The value of an attribute with its strings as bytes."""
+    if isinstance(value, str):
+        return value.encode()
+    return [_with_bytes(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def producers(op: Operation) -> Iterator[Operation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.operators import OPERATORS
 from aioexec.graph.static_values import constant_value_as_dims
 from aioexec.graph.wiring import EVALUATORS
 from aioexec.shapes import TensorShape
@@ -49,6 +50,14 @@ class SparseTensor:
         assert at is not None
         shapes.merge(at[:1], given)
         shapes.merge(at[1:], rank)
+
+    def __mul__(self, dense: Any) -> SparseTensor:
+        """The product with a dense tensor or a number, which is broadcast to the shape of this one."""
+        return cast("SparseTensor", OPERATORS["sparse_mul"](self, dense))
+
+    def __truediv__(self, dense: Any) -> SparseTensor:
+        """The quotient by a dense tensor or a number, which is broadcast to the shape of this one."""
+        return cast("SparseTensor", OPERATORS["sparse_truediv"](self, dense))
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:

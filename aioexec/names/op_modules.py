@@ -11,7 +11,7 @@ _OPS: Final = {
     "aioexec.ops.array.filling": "Const Fill LinSpace OneHot OnesLike Range ZerosLike",
     "aioexec.ops.array.gathering": "Gather GatherNd GatherV2 ScatterNd",
     "aioexec.ops.array.identity": (
-        "Identity IdentityN Placeholder PlaceholderWithDefault PreventGradient Snapshot StopGradient"
+        "EnsureShape Identity IdentityN Placeholder PlaceholderWithDefault PreventGradient Snapshot StopGradient"
     ),
     "aioexec.ops.array.inplace": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate ParallelConcat",
     "aioexec.ops.array.joining": "Concat ConcatV2 Pack Split SplitV Unpack",

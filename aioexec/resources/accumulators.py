@@ -16,7 +16,7 @@ from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
 from aioexec.resources.waiting import BlockingResource, WaitQueue, WaitUntil
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, shown
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -198,7 +198,7 @@ class DenseAccumulator(Accumulator):
             or any(dim not in (None, size) for dim, size in zip(expected, gradient.shape, strict=True))
         ):
             raise InvalidArgumentError(
-                f"Shape mismatch: expected {_shown(expected)}, got {_shown(gradient.shape)}"
+                f"Shape mismatch: expected {shown(expected)}, got {shown(gradient.shape)}"
             )
 
 
@@ -221,7 +221,7 @@ class SparseAccumulator(Accumulator):
         """
         if indices.ndim != 1:
             raise InvalidArgumentError(
-                f"Input indices should be vector but received shape: {_shown(indices.shape)}"
+                f"Input indices should be vector but received shape: {shown(indices.shape)}"
             )
         if values.ndim == 0:
             raise InvalidArgumentError("Values cannot be 0-dimensional.")
@@ -259,7 +259,3 @@ class SparseAccumulator(Accumulator):
                 f"Shape mismatch: index of slice {beyond[0]} exceeded limits of shape; "
                 f"index is {indices[beyond[0]]} exceeded {rows}"
             )
-
-
-def _shown(dims: Sequence[int | None]) -> str:
-    return f"[{','.join('?' if dim is None else str(dim) for dim in dims)}]"

@@ -9,8 +9,8 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
-from aioexec.resources.tensor_list import Array, added, shown, zeros_like
-from aioexec.shapes import Dims, compatible
+from aioexec.resources.tensor_list import Array, added, zeros_like
+from aioexec.shapes import Dims, compatible, shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)

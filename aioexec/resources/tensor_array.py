@@ -17,8 +17,8 @@ from aioexec import shapes
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from aioexec.resources.tensor_list import Array, added, kept, merged, shown, stacked, zeros
-from aioexec.shapes import Dims
+from aioexec.resources.tensor_list import Array, added, kept, merged, stacked, zeros
+from aioexec.shapes import Dims, shown
 
 _LONGEST = 1 << 22  # elements: reading all of them takes a second
 
@@ -80,9 +80,11 @@ class TensorArray:
     """The state of a TensorArray op.
 
     Constant: name, dtype, identical (all elements have the shape of the first), aggregates (writes accumulate), clears (an
-    element is freed when it is read). Changing: `size`; `dims`, the static shape of elements; `dynamic`, whether writes extend
-    the array; `closed`; `elements`, those written or of known shape; `blanks_read`, by index, which of the others were read;
-    `gradients`, by source.
+    element is freed when it is read), came_from_one (of a gradient array: how many elements one value was split into).
+
+    Changing: `size`; `split_into`, the number of elements that `split` or `unpack` set; `dims`, the static shape of elements;
+    `dynamic`, whether writes extend the array; `closed`; `elements`, those written or of known shape; `blanks_read`, by index,
+    which of the others were read; `gradients`, by source.
 
     An array may have millions of unwritten elements, which are processed in bulk.
     """
@@ -95,6 +97,8 @@ class TensorArray:
     dynamic: bool = False
     clears: bool = True
     aggregates: bool = False
+    split_into: int | None = None
+    came_from_one: int | None = None
     closed: bool = False
     elements: dict[int, _Element] = field(default_factory=dict)
     blanks_read: Array = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -124,6 +128,11 @@ class TensorArray:
         """
         if self.closed:
             raise InvalidArgumentError(f"TensorArray {self.name} has already been closed")
+
+    @property
+    def joined(self) -> int:
+        """The number of elements that are joined into one value; in a gradient array those that came from one."""
+        return self.size if self.came_from_one is None else self.came_from_one
 
     def close(self) -> None:
         """Close the array and drop its elements."""
@@ -260,11 +269,11 @@ class TensorArray:
 
     def concat(self, inner: Dims) -> tuple[Array, Array]:
         """Return all elements concatenated, and the length of each; `inner` is the expected shape but for dimension 0."""
-        if self.size == 0:
+        if self.joined == 0:
             self.check_open()
             empty = self._empty_result(inner, "element_shape_except0", "concatenating")
             return empty, np.zeros(0, np.int64)
-        read = self._read_many(np.arange(self.size))
+        read = self._read_many(np.arange(self.joined))
         scalar = read.first_place_where(lambda dims: not dims)
         if scalar is not None:
             raise InvalidArgumentError(
@@ -277,7 +286,7 @@ class TensorArray:
                 f"shape: {shown(first)} which does not match"
             )
         read.check_alike(1, "(excepting dimension 0) shape")
-        lengths = np.full(self.size, read.blank[0] if read.blank else 0, np.int64)
+        lengths = np.full(self.joined, read.blank[0] if read.blank else 0, np.int64)
         lengths[read.places] = [len(element) for element in read.found]
         ends = np.cumsum(lengths)
         whole = zeros(self.dtype, (int(ends[-1]), *first))
@@ -331,6 +340,7 @@ class TensorArray:
                 f"TensorArray must have size {len(rows)}, the first dimension of the value, but has size {self.size}"
             )
         self.scatter(range(len(rows)) if rows.ndim else (), rows)
+        self.split_into = len(rows)
 
     def split(self, rows: Array, lengths: Sequence[int]) -> None:
         """Set all elements to parts of a tensor, of these lengths."""
@@ -351,6 +361,7 @@ class TensorArray:
                 f"TensorArray's size is not equal to the size of lengths ({self.size} vs. {len(lengths)}), and the "
                 "TensorArray is not marked as dynamically resizeable"
             )
+        self.split_into = len(lengths)
         rows, start = kept(rows), 0
         for index, length in enumerate(lengths):
             self.write(index, rows[start : start + length])
@@ -375,6 +386,7 @@ class TensorArray:
                 shapes.concatenate(tuple(prefix), self.dims),
                 identical=self.identical,
                 aggregates=True,
+                came_from_one=self.split_into,
             )
             for index, element in self.elements.items():
                 if element.is_written:

@@ -23,7 +23,7 @@ from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.resources.list_elements import Stacked, Sum
 from aioexec.resources.memory import owns_memory
 from aioexec.resources.persistent_vector import EMPTY, PersistentVector, vector_of
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, shown
 
 Array = np.ndarray[Any, Any]
 _LARGEST = 1 << 40  # bytes; beyond the memory of any supported machine
@@ -470,8 +470,3 @@ def merged(a: Dims, b: Dims) -> Dims:
             f"PartialTensorShape: Incompatible {what} during merge: {shown(a)} vs. {shown(b)}"
         )
     return shapes.merge(a, b)
-
-
-def shown(dims: Dims) -> str:
-    """Format a shape as messages at run time do: [2,?]."""
-    return "<unknown>" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"

@@ -119,7 +119,7 @@ class FeedConverter:
                 f"expected numbers, strings or arrays, got {value!r}"
             )
         try:
-            return dtypes.to_array(value, self.tensor.dtype.base_dtype)
+            return dtypes.to_array_exactly(value, self.tensor.dtype.base_dtype)
         except (GraphTypeError, GraphValueError) as error:
             raise type(error)(f"Cannot feed {self.tensor.name!r}: {error.message}") from error
 

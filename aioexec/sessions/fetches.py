@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.dtypes import DType, resource
+from aioexec.dtypes import DType, as_dtype, resource
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
@@ -102,6 +102,8 @@ class FetchMapper:
         if wrap is not None and element.op.type in SESSION_HANDLE_OPS:
             dtype = element.op.inputs[0].dtype.base_dtype
             return lambda values: wrap(values[place], dtype)
+        if element.dtype.is_quantized:
+            return _integers_at(place, as_dtype(element.dtype.base_dtype.name[1:]).numpy)
         if element.dims or element.dtype.base_dtype is resource or element in self._fed:
             return itemgetter(place)  # a fed tensor is returned as the array that was fed
         return _scalar_at(place)
@@ -150,6 +152,16 @@ def _scalar_at(place: int) -> Build:
     def build(values: Sequence[Any]) -> Any:
         value = values[place]
         return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+    return build
+
+
+def _integers_at(place: int, integers: np.dtype[Any]) -> Build:
+    """Return the integers of a quantized value."""
+
+    def build(values: Sequence[Any]) -> Any:
+        value = values[place].view(integers)
+        return value if value.ndim else value[()]
 
     return build
 

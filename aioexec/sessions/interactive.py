@@ -24,7 +24,7 @@ class InteractiveSession(Session):
         default_sessions.push(self)
         self._graph_pushed = graph
 
-    async def close(self, grace: float | None = None) -> None:
+    async def close(self, grace: float | None = 0) -> None:
         """Stop being the default session, and close."""
         if self._is_default:
             self._is_default = False

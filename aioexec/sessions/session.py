@@ -180,14 +180,14 @@ class Session:
                 f"Session: it belongs to the event loop {self._home!r}, used from {loop!r}; open one session a loop"
             )
 
-    async def close(self, grace: float | None = None) -> None:
-        """Refuse further runs, wait for active ones, and release everything. A second call does nothing.
+    async def close(self, grace: float | None = 0) -> None:
+        """Refuse further runs, end the active ones, and release everything. A second call does nothing.
 
         Partial runs without a pending call are abandoned.
 
         Args:
-            grace: seconds after which runs that are still active are cancelled and raise SessionClosedError: 0 for at once,
-                None for never.
+            grace: seconds after which runs that are still active are cancelled and raise SessionClosedError: by default none,
+                as in TensorFlow; None for no limit.
         """
         if self._runtime is not None:
             self._check_place()
@@ -319,6 +319,10 @@ class Session:
 
     async def _prepare(self, runtime: SessionRuntime, fetches: Any, feeds: Iterable[Any]) -> Prepared:
         """Prepare a new structure, and cache it."""
+        if self.graph.version == 0:
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
         tensors = feed_tensors(self.graph, list(feeds))
         mapper = FetchMapper(self.graph, fetches, self._wrap_handle, tensors)
         executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))

@@ -362,3 +362,15 @@ async def test_a_list_from_outside_is_in_each_round_what_it_was(jit: Any, how: s
         for _ in range(2):
             (found,) = await made.run([total], {n: 3, x: value})
             np.testing.assert_array_equal(found, expected)
+
+
+@JITS
+async def test_a_branch_that_is_not_taken_reads_no_uninitialized_variable(jit: Any):
+    with graph() as g:
+        v = ax.Variable(np.array([1, 2], np.float32), use_resource=True)
+        result = ax.cond(v.is_initialized(), lambda: v.read_value() * 2.0, lambda: ax.constant([5.0, 6.0]))
+
+    async with ax.Session(graph=g, config=ax.ConfigProto(aioexec={"jit": jit})) as session:
+        np.testing.assert_array_equal(await session.run(result), [5, 6])
+        await session.run(v.initializer)
+        np.testing.assert_array_equal(await session.run(result), [2, 4])

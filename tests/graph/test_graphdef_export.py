@@ -90,7 +90,7 @@ def test_private_attributes_survive_a_round_trip(value, graph):
     import_graph_def(graph_def(written), name="again")
     again = graph.get_operation_by_name("again/n")
 
-    held = again.get_attr("_mark")
+    held = again.attrs["_mark"]
     assert np.array_equal(held, value) if isinstance(value, np.ndarray) else held == value
     assert node_def(again).attr["_mark"] == written.attr["_mark"]
 

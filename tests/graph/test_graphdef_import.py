@@ -41,7 +41,7 @@ def test_scopes_and_names_that_are_taken_are_numbered(graph):
     ]
     assert graph.get_operation_by_name("b_1").inputs[0].name == "a_2:0"
     assert graph.get_operation_by_name("b_1").control_inputs[0].name == "a_2"
-    assert graph.get_operation_by_name("a_1_1").get_attr("_class") == ("loc:@b_1",)
+    assert graph.get_operation_by_name("a_1_1").get_attr("_class") == [b"loc:@b_1"]
 
 
 def test_a_name_is_not_given_to_both_a_node_and_a_scope(graph):
@@ -140,7 +140,7 @@ def test_colocated_nodes_go_where_their_group_is(graph):
         import_graph_def(source, name="g")
 
     colocated = graph.get_operation_by_name("g/b")
-    assert colocated.get_attr("_class") == ("loc:@g/a", "other")
+    assert colocated.get_attr("_class") == [b"loc:@g/a", b"other"]
     assert colocated.device == "/job:worker/device:CPU:1"
 
 

@@ -97,7 +97,7 @@ async def test_a_second_close_may_have_a_shorter_grace(ops: Ops):
     session = session_with(g)
     running = asyncio.create_task(session.run(y, {x: 1}))
     await waiting.until_entered(1)
-    closing = asyncio.create_task(session.close())
+    closing = asyncio.create_task(session.close(grace=None))
     await all_tasks_blocked()
     assert not closing.done()
 
@@ -353,14 +353,14 @@ async def test_two_who_wait_for_one_partial_run_end_with_it(ops: Ops):
     assert isinstance(results[1], CancelledError)
 
 
-async def test_close_waits_for_a_call_of_a_partial_run_and_abandons_the_run(ops: Ops):
+async def test_close_without_a_limit_waits_for_a_call_of_a_partial_run_and_abandons_the_run(ops: Ops):
     waiting = Waiting(ops)
     g, x, y = waiting_graph()
     session = session_with(g)
     handle = await session.partial_run_setup([y, op_named(g, x)], [x])
     running = asyncio.create_task(session.partial_run(handle, y, {x: 1}))
     await waiting.until_entered(1)
-    closing = asyncio.create_task(session.close())
+    closing = asyncio.create_task(session.close(grace=None))
     await all_tasks_blocked()
     assert not closing.done()
 

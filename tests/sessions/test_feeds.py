@@ -32,6 +32,10 @@ from tests.tiers import Tier, constant, feed, graph, op, read, resource, session
         ("int64", 2**40, np.int64(2**40)),
         ("uint8", [255, 0], np.array([255, 0], np.uint8)),
         ("bool", [True, False], np.array([True, False])),
+        ("bool", np.array([0, 1]), np.array([False, True])),
+        ("int32", np.array([2.0, -3.0]), np.array([2, -3], np.int32)),
+        ("int64", 7.0, np.int64(7)),
+        ("float32", np.array([1 + 0j]), np.array([1], np.float32)),
         ("bfloat16", [1.0, 2.0], np.array([1, 2], ml_dtypes.bfloat16)),
         ("float16", 0.5, np.float16(0.5)),
         ("complex64", 1 + 2j, np.complex64(1 + 2j)),
@@ -66,10 +70,13 @@ async def test_what_converts_safely_is_fed_on_every_tier(tier: Tier, dtype: str,
         ("int32", None, 1.5, GraphTypeError, "'x:0'.*int32.*1.5"),
         ("int32", None, 2**31, GraphValueError, "'x:0'"),
         ("uint8", None, -1, GraphValueError, "'x:0'"),
-        ("int32", None, np.zeros(2), GraphTypeError, "'x:0'.*int32.*float64"),
+        ("int32", None, np.array([0, 0.5]), GraphTypeError, "'x:0'.*int32.*float64"),
+        ("int32", None, np.array([np.nan]), GraphTypeError, "'x:0'.*int32.*float64"),
+        ("int32", None, 2.0**40, GraphTypeError, "'x:0'.*int32"),
+        ("float32", None, np.array([1 + 1j]), GraphTypeError, "'x:0'.*float32.*complex128"),
         ("float32", None, 1j, GraphTypeError, "'x:0'"),
         ("float32", None, "text", GraphTypeError, "'x:0'"),
-        ("bool", None, 1, GraphTypeError, "'x:0'"),
+        ("bool", None, 2, GraphTypeError, "'x:0'"),
         ("string", None, 1.0, GraphTypeError, "'x:0'"),
         ("string", None, np.array([1, None], object), GraphTypeError, "'x:0'"),
         ("float32", None, None, GraphValueError, "'x:0'.*None"),
@@ -108,7 +115,7 @@ async def test_a_fitting_feed_before_does_not_let_an_unfitting_one_pass():
         with pytest.raises(GraphValueError, match="Cannot feed value of shape"):
             await session.run(y, {x: np.ones(3, np.float32)})
         with pytest.raises(GraphTypeError, match="Cannot feed 'x:0'"):
-            await session.run(y, {x: np.ones(2, np.complex64)})
+            await session.run(y, {x: np.full(2, 1j, np.complex64)})
 
 
 async def test_keys_that_mean_no_tensor_are_refused():

@@ -70,7 +70,7 @@ async def test_a_closed_session_refuses_in_tensorflows_terms():
             pass
 
 
-async def test_close_waits_for_the_runs_under_way_and_refuses_others(ops: Ops):
+async def test_close_without_a_limit_waits_for_the_runs_under_way_and_refuses_others(ops: Ops):
     gate, entered = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     ops.broken("TestGate", lambda x: (loop.call_soon_threadsafe(entered.set), gate.wait(), x + 1)[2])
@@ -81,7 +81,7 @@ async def test_close_waits_for_the_runs_under_way_and_refuses_others(ops: Ops):
     running = asyncio.create_task(session.run(y, {x: np.zeros(10**6, np.float32)}))
     await entered.wait()
 
-    closing = [asyncio.create_task(session.close()) for _ in range(2)]
+    closing = [asyncio.create_task(session.close(grace=None)) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(SessionClosedError):
         await session.run(y, {x: np.zeros(2, np.float32)})
@@ -102,7 +102,7 @@ async def test_a_close_that_is_cancelled_can_be_done_again(ops: Ops):
     session = session_on(g, "off")
     running = asyncio.create_task(session.run(y, {x: np.zeros(10**6, np.float32)}))
     await entered.wait()
-    closing = asyncio.create_task(session.close())
+    closing = asyncio.create_task(session.close(grace=None))
     await asyncio.sleep(0)
 
     closing.cancel()

@@ -226,16 +226,16 @@ def test_one_optimizer_makes_its_slots_once(graph):
     assert len(ax.global_variables()) == 2
 
 
-def test_slots_of_a_variable_of_any_shape_have_the_shape_of_its_initial_value(graph):
+async def test_slots_of_a_variable_of_any_shape_have_the_shape_of_its_initial_value(graph):
     variable = ax.Variable(np.ones((2, 3), np.float32), validate_shape=False, use_resource=False)
     optimizer = train.MomentumOptimizer(0.1, 0.9)
     step = optimizer.minimize(variable * 2.0)
-    evaluator = Evaluator()
-    evaluator.run(ax.global_variables_initializer())
 
-    evaluator.run(step)
+    async with ax.Session() as session:
+        await session.run(ax.global_variables_initializer())
+        await session.run(step)
 
-    assert evaluator.run(optimizer.get_slot(variable, "momentum").value()).tolist() == [[2.0] * 3] * 2
+        assert (await session.run(optimizer.get_slot(variable, "momentum"))).tolist() == [[2.0] * 3] * 2
 
 
 def test_gradients_are_gated_as_asked(graph):

@@ -30,6 +30,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.graph.static_values import constant_value
 from aioexec.ops.array.arrays import axis_of, run_time
+from aioexec.ops.array.batch_coordinates import batch_coordinates
 from aioexec.ops.array.filling import dims_operand, shape_from
 from aioexec.ops.array.gathering_loops import clear, flatten_indices, gather_rows, scatter_add_rows
 from aioexec.ops.common.elementwise import Array, op_scope, shown
@@ -435,8 +436,24 @@ def gather(
     return apply_op("GatherV2", tensor, indices, axis, name=name, batch_dims=batch_dims)
 
 
-def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
-    """Gather the slices of `params` at the coordinates in the last dimension of `indices`."""
+def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
+    """Gather the slices of `params` at the coordinates in the last dimension of `indices`.
+
+    Args:
+        batch_dims: the number of leading dimensions that both have in common: each slice comes from its own batch.
+
+    Raises:
+        GraphValueError: `indices` has no more than `batch_dims` dimensions, or an unknown number.
+    """
+    if batch_dims:
+        with op_scope(name, "gather_nd", params, indices):
+            positions = convert_to_tensor(indices, name="indices")
+            rank = 0 if positions.dims is None else len(positions.dims)
+            if not 0 < batch_dims < rank:
+                raise GraphValueError(
+                    f"gather_nd: batch_dims {batch_dims} for indices of shape {positions.shape}"
+                )
+            indices = apply_op("ConcatV2", [*batch_coordinates(positions, batch_dims), positions], -1)
     return apply_op("GatherNd", params, indices, name=name)
 
 

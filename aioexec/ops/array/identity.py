@@ -9,7 +9,6 @@ from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_list_op, apply_op
-from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels.kernel import Alias, Attrs, Compute, KernelContext, Native, Role, Spec, plain
@@ -72,6 +71,40 @@ register(
     native=ALIAS,
 )
 
+# Checks of shapes
+
+
+def _ensured_shape(context: ShapeContext) -> Sequence[Dims]:
+    return [shapes.merge(context.inputs[0], context.attrs["shape"])]
+
+
+def _ensure(context: KernelContext) -> Compute:
+    wanted: Dims = context.attrs["shape"]
+
+    def check(value: Array) -> Array:
+        if not shapes.compatible(wanted, value.shape):
+            raise InvalidArgumentError(
+                f"Shape of tensor {context.node_name} {shapes.shown(value.shape)} is not compatible with expected shape "
+                f"{shapes.shown(wanted)}."
+            )
+        return value
+
+    return check
+
+
+def _alias_if_compatible(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Alias | None:
+    """The input itself; no native form for a shape that the kernel refuses."""
+    return alias_all(attrs, inputs, outputs) if shapes.compatible(attrs["shape"], inputs[0].shape) else None
+
+
+register(
+    "EnsureShape(input:T) -> (output:T) [T:type; shape:shape]",
+    shape=_ensured_shape,
+    kernel=_ensure,
+    gradient=lambda op, dy: [dy],
+    native=Native(_alias_if_compatible),
+)
+
 # Placeholders
 
 _SHORT_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
@@ -80,10 +113,10 @@ _SHORT_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 def _unfed(context: KernelContext) -> Compute:
     dtype: DType = context.output_dtypes[0]
     dims: Dims = context.attrs["shape"]
-    shown = "" if dims is None else f" and shape [{','.join('?' if d is None else str(d) for d in dims)}]"
+    shape = "" if dims is None else f" and shape {shapes.shown(dims)}"
     message = (
         f"You must feed a value for placeholder tensor {context.node_name!r} "
-        f"with dtype {_SHORT_NAMES.get(dtype.name, dtype.name)}{shown}"
+        f"with dtype {_SHORT_NAMES.get(dtype.name, dtype.name)}{shape}"
     )
 
     def refuse() -> NoReturn:
@@ -162,15 +195,13 @@ def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> 
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Return `x` with its static shape merged with `shape`.
+    """Return `x` with its static shape merged with `shape`; a step whose value has another shape fails.
 
     Raises:
         GraphValueError: the shapes contradict each other.
         GraphTypeError: `shape` is a tensor.
+        InvalidArgumentError: in a step, if the shape of the value is not compatible with `shape`.
     """
     if isinstance(shape, Tensor):
         raise GraphTypeError("ensure_shape takes a static shape, got a tensor")
-    tensor = identity(convert_to_tensor(x), name or "EnsureShape")
-    assert isinstance(tensor, Tensor)
-    tensor.set_shape(shape)
-    return tensor
+    return apply_op("EnsureShape", x, name=name, shape=shapes.TensorShape(shape))

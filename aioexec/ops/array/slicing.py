@@ -390,22 +390,35 @@ def strided_slice(
 ) -> Tensor:
     """Take the elements begin[k], begin[k] + strides[k], … before end[k] of each dimension k; masks as in TensorFlow.
 
-    Raises:
-        GraphTypeError: `var` is given: assigning to a slice is not supported here.
+    Args:
+        var: the variable whose content `input_` is: the slice then has a method `assign(value)`.
     """
-    if var is not None:
-        raise GraphTypeError("strided_slice: assigning to slices of a variable is not supported")
     begin_tensor = convert_to_tensor(begin)
     if strides is None:
         strides = apply_op("OnesLike", begin_tensor)
     masks = dict(
         zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask), strict=True)
     )
-    return apply_op("StridedSlice", input_, begin_tensor, end, strides, name=name, **masks)
+    return _sliced(input_, (begin_tensor, end, strides), masks, name, var)
 
 
-def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
+def _sliced(tensor: Any, bounds: Sequence[Any], masks: dict[str, int], name: str | None, var: Any) -> Tensor:
+    found = apply_op("StridedSlice", tensor, *bounds, name=name, **masks)
+    if var is not None:
+
+        def assign(value: Any, name: str | None = None) -> Any:
+            """Assign to the slice of the variable."""
+            return var.assign_slice(found.op.inputs[1:], masks, value, name or f"{found.op.name}_assign")
+
+        found.assign = assign
+    return found
+
+
+def getitem(tensor: Tensor, key: Any, name: str | None = None, var: Any = None) -> Tensor:
     """Index a tensor: integers, slices, None (or newaxis), `...`, scalar tensors as bounds.
+
+    Args:
+        var: see `strided_slice`.
 
     Raises:
         GraphTypeError: an index has another type.
@@ -421,7 +434,7 @@ def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
             _vector([spec[k] for spec in specs], kind, what)
             for k, what in enumerate(("stack", "stack_1", "stack_2"))
         ]
-        return apply_op("StridedSlice", tensor, *bounds, name=scope, **masks)
+        return _sliced(tensor, bounds, masks, scope, var)
 
 
 def _spec(item: Any, bit: int, masks: dict[str, int]) -> tuple[Any, Any, Any]:

@@ -153,7 +153,7 @@ def _size(array: TensorArray, attrs: Attrs) -> Any:
 
 
 def _pack(array: TensorArray, attrs: Attrs) -> Any:
-    return array.gather(np.arange(array.size), attrs["element_shape"])
+    return array.gather(np.arange(array.joined), attrs["element_shape"])
 
 
 # Shapes

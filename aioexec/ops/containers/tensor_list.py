@@ -28,9 +28,8 @@ from aioexec.resources.tensor_list import (
     encoded_shape,
     list_in,
     reserved,
-    shown,
 )
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, shown
 
 # Shared by kernels, shape rules and gradients
 

@@ -34,9 +34,8 @@ from aioexec.resources.tensor_list import (
     list_in,
     list_of,
     reserved,
-    shown,
 )
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, shown
 
 _E = "element_dtype:type"
 _S = "shape_type:type{int32|int64}"

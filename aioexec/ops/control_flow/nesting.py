@@ -80,6 +80,13 @@ def map_sequences(function: Callable[[Any], Any], structure: Any) -> Any:
     return _rebuilt(structure, [map_sequences(function, child) for child in _children(structure)])
 
 
+def flatten_sequences(structure: Any) -> list[Any]:
+    """As `flatten`, but composites, IndexedSlices and SparseTensors are leaves."""
+    if not is_sequence(structure):
+        return [structure]
+    return [leaf for child in _children(structure) for leaf in flatten_sequences(child)]
+
+
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
     """Return the structure with these leaves.
 

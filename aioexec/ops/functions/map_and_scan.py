@@ -12,13 +12,21 @@ from typing import Any
 from aioexec import dtypes
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.array.shapes_of import shape
 from aioexec.ops.common.elementwise import op_scope
 from aioexec.ops.containers.tensor_array_class import TensorArray
-from aioexec.ops.control_flow.nesting import assert_same_structure, flatten, map_structure, pack_sequence_as
+from aioexec.ops.control_flow.nesting import (
+    assert_same_structure,
+    flatten,
+    flatten_sequences,
+    map_sequences,
+    map_structure,
+    pack_sequence_as,
+)
 from aioexec.ops.control_flow.while_loop import while_loop
 from aioexec.shapes import Dimension, TensorShape
 
@@ -46,14 +54,13 @@ class _Elements:
     """The unstacked elements: one TensorArray per tensor; `count` is their number as a tensor, `length` if it is static."""
 
     def __init__(self, elems: Any) -> None:
-        if any(
-            isinstance(elem, SparseTensor) for elem in (elems if isinstance(elems, list | tuple) else [elems])
-        ):
-            raise GraphTypeError(
-                "elements are SparseTensors: map over their values, or take them apart with sparse_split"
-            )
-        self.structure = elems
-        tensors = [convert_to_tensor(elem, name="elem") for elem in flatten(elems)]
+        self.structure = map_sequences(_rows_of, elems)
+        self.sparse = {
+            place: elem.dtype
+            for place, elem in enumerate(flatten_sequences(elems))
+            if isinstance(elem, SparseTensor)
+        }
+        tensors = [convert_to_tensor(elem, name="elem") for elem in flatten(self.structure)]
         length = Dimension(None)
         for tensor in tensors:
             if tensor.dims == ():
@@ -69,7 +76,10 @@ class _Elements:
 
     def read(self, index: Any) -> Any:
         """Return the rows at an index, in the structure of the elements."""
-        return pack_sequence_as(self.structure, [array.read(index) for array in self.arrays])
+        rows: list[Any] = [array.read(index) for array in self.arrays]
+        for place, dtype in self.sparse.items():
+            rows[place] = SparseTensor(*apply_tuple_op("DeserializeSparse", rows[place], dtype=dtype))
+        return pack_sequence_as(self.structure, rows)
 
     def order(self, reverse: bool) -> tuple[Tensor, int, Callable[..., Tensor]]:
         """Return the first index, the step between indices, and the condition that an index is in range."""
@@ -92,6 +102,13 @@ class _Elements:
         for tensor in found:
             tensor.set_shape(TensorShape([self.length]).concatenate(tensor.shape[1:]))
         return found
+
+
+def _rows_of(elem: Any) -> Any:
+    """The rows of a sparse tensor as a dense one, three strings each; any other value as it is."""
+    if not isinstance(elem, SparseTensor):
+        return elem
+    return apply_op("SerializeManySparse", elem.indices, elem.values, elem.dense_shape)
 
 
 def _tensors_of(found: Any, structure: Any) -> list[Tensor]:
@@ -125,8 +142,8 @@ def map_fn(
     """Apply `fn` to each row of `elems` and stack the results.
 
     Args:
-        elems: a tensor, or a structure of tensors with equal first dimensions.
-        dtype: the structure of dtypes that `fn` returns; by default that of `elems`.
+        elems: a tensor, dense or sparse, or a structure of tensors with equal first dimensions.
+        dtype: the structure of dtypes that `fn` returns; by default that of `elems`. `fn` returns dense tensors.
         infer_shape: the results have one shape.
         fn_output_signature: the newer name of `dtype`.
 
@@ -137,7 +154,11 @@ def map_fn(
     dtype = dtype if fn_output_signature is None else fn_output_signature
     with op_scope(name, "map", *flatten(elems)):
         elements = _Elements(elems)
-        structure = elems if dtype is None else dtype
+        if dtype is None and elements.sparse:
+            raise GraphTypeError(
+                "map_fn: with elements that are SparseTensors, dtype must tell what fn returns"
+            )
+        structure = elements.structure if dtype is None else dtype
         kinds = [array.dtype for array in elements.arrays] if dtype is None else flatten(dtype)
         arrays = [TensorArray(kind, elements.count, infer_shape=infer_shape) for kind in kinds]
 

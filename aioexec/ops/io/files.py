@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.paths import local_path, scheme_of
 from aioexec.formats.sequential_files import open_output, read_whole
 from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.kernels.kernel import Compute, KernelContext, StepContext
@@ -67,8 +68,14 @@ def _matching_kernel(context: KernelContext) -> Compute:
 
 
 def _matching(patterns: Sequence[bytes]) -> Array:
-    found = sorted(name for pattern in patterns for name in glob.glob(pattern, include_hidden=True))
+    found = sorted(name for pattern in patterns for name in _matching_one(os.fsdecode(pattern)))
     return array_of(found, (len(found),))
+
+
+def _matching_one(pattern: str) -> Iterator[bytes]:
+    """The files that match, with the scheme of the pattern."""
+    for name in glob.iglob(local_path(pattern), include_hidden=True):
+        yield os.fsencode(scheme_of(pattern) + name)
 
 
 def _read_shape(context: ShapeContext) -> Sequence[Dims]:

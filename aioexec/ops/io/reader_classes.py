@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aioexec.errors import GraphTypeError
+from aioexec.files.record_files import TFRecordOptions
 from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
@@ -133,12 +134,12 @@ class TFRecordReader(ReaderBase):
     """Records of TFRecord files.
 
     Args:
-        options: the compression ("", "ZLIB" or "GZIP"), or an object with that as `compression_type`.
+        options: a `TFRecordOptions`, or what its `compression_type` takes.
     """
 
     def __init__(self, name: str | None = None, options: Any = None) -> None:
-        compression = getattr(options, "compression_type", options)
-        super().__init__(_made("TFRecordReaderV2", name, compression_type=compression or None))
+        compression = TFRecordOptions.get_compression_type_string(options)
+        super().__init__(_made("TFRecordReaderV2", name, compression_type=compression))
 
 
 class IdentityReader(ReaderBase):

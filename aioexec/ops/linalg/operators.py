@@ -18,11 +18,21 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return lambda x, y: function(x, y, name=name)
 
 
-def _getitem(tensor: Any, key: Any) -> Any:
+def _getitem(tensor: Any, key: Any, var: Any = None) -> Any:
     """Implement `tensor[key]`: boolean_mask for a bool tensor, else a slice."""
     if symbolic_dtype(key) == dtypes.bool_:
         return gathering.boolean_mask(tensor, key)
-    return slicing.getitem(tensor, key)
+    return slicing.getitem(tensor, key, var=var)
+
+
+def _with_dense(op_type: str) -> Callable[..., Any]:
+    """Return an operator on a sparse tensor and a dense one, a number too; the dense one is broadcast."""
+
+    def compute(sparse: Any, dense: Any) -> Any:
+        values = apply_op(op_type, sparse.indices, sparse.values, sparse.dense_shape, dense)
+        return type(sparse)(sparse.indices, values, sparse.dense_shape)
+
+    return compute
 
 
 OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
@@ -45,4 +55,6 @@ OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
     "abs": math_functions.abs,
     "invert": comparison.logical_not,
     "getitem": _getitem,
+    "sparse_mul": _with_dense("SparseDenseCwiseMul"),
+    "sparse_truediv": _with_dense("SparseDenseCwiseDiv"),
 }

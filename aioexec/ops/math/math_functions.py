@@ -10,6 +10,7 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Attrs, Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
@@ -276,7 +277,6 @@ for _types, _table in (("@2", _FUNCTIONS), (f"{{{REAL}}}", _REAL_FUNCTIONS)):
 
 
 negative = function_of("Neg", "-x", "negative")
-abs = function_of("Abs", "the absolute value of x")
 sign = function_of("Sign", "-1, 0 or 1 by the sign of x")
 floor = function_of("Floor", "x rounded down")
 ceil = function_of("Ceil", "x rounded up")
@@ -314,3 +314,11 @@ def round(x: Any, name: str | None = None) -> Tensor:
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Return log(1 / (1 + exp(-x))) without overflow."""
     return apply_op("Neg", apply_op("Softplus", -x), name=name or "LogSigmoid")
+
+
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """Return the absolute value of x; of complex numbers the magnitude, in the dtype of their parts."""
+    tensor = convert_to_tensor(x)
+    if tensor.dtype.base_dtype.is_complex:
+        return apply_op("ComplexAbs", tensor, name=name, Tout=tensor.dtype.real_dtype)
+    return apply_op("Abs", tensor, name=name)

@@ -85,4 +85,4 @@ def initial_tensor(graph: BaseGraph, initial_value: Any, dtype: DType | None, va
 
 def guarded(variable: Any) -> Tensor:
     """Return the initial value of a variable, independent of whether other variables are initialised."""
-    return without_uninitialized(variable.initialized_value(), f"_{variable.op.name.replace('/', '_')}")
+    return without_uninitialized(variable.initial_value, f"_{variable.op.name.replace('/', '_')}")

@@ -200,7 +200,8 @@ def scatter_function(op_type: str, summary: str, *, locks: bool = False) -> Call
         reference = reference_of(ref)
         if reference is None:
             values = convert_to_tensor(updates, ref.dtype)
-            op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
+            with ref.after_update():
+                op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
             return ref.after(op)
         return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
 

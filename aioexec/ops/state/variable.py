@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import BaseGraph, Operation, Tensor
-from aioexec.graph.operators import Operators
+from aioexec.graph.operators import OPERATORS, Operators
+from aioexec.graph.scopes import init_scope
 from aioexec.graph.wiring import EVALUATORS
+from aioexec.ops.control_flow.cond import cond
 from aioexec.ops.state import assignments, counting, save_slices, scatter_updates, variable_protos
 from aioexec.ops.state.initial_values import guarded, initial_tensor
+from aioexec.ops.state.scatter_methods import ScatterMethods
 from aioexec.ops.state.variable_ops import (
     assign_add_variable_op,
     assign_sub_variable_op,
@@ -58,7 +60,7 @@ _RESOURCE_UPDATES: dict[str, Callable[..., Operation]] = {
 }
 
 
-class Variable(Operators[Tensor]):
+class Variable(Operators[Tensor], ScatterMethods):
     """State kept in the session, with an initial value that its `initializer` assigns.
 
     Used as a tensor, it is its content; `assign` and the like add nodes that change it.
@@ -276,10 +278,12 @@ class Variable(Operators[Tensor]):
         return self._initial_value
 
     def initialized_value(self) -> Tensor:
-        """Return the initial value, for use in initial values of other variables."""
+        """Return the content if the variable is initialised, else its initial value: for initial values of others."""
         if self._initial_value is None:
             raise GraphValueError(f"variable {self.name!r} was imported without its initial value")
-        return self._initial_value
+        with init_scope():
+            found: Tensor = cond(self.is_initialized(), self.read_value, lambda: guarded(self))
+        return found
 
     def eval(self, session: Any = None) -> Any:
         """Return the content in `session` or the default session; an awaitable."""
@@ -289,26 +293,14 @@ class Variable(Operators[Tensor]):
         """Assign a value from outside of the graph in `session` or the default session; an awaitable."""
         return EVALUATORS["run"](self._initializer, {self._initializer.inputs[1]: value}, session)
 
-    def scatter_update(
-        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Replace the rows given by IndexedSlices."""
-        slices = _slices(sparse_delta)
-        return scatter_updates.scatter_update(self, slices.indices, slices.values, use_locking, name)
+    def __getitem__(self, key: Any) -> Tensor:
+        """A part of the content; `variable[key].assign(value)` assigns to the part."""
+        part: Tensor = OPERATORS["getitem"](self._operand(), key, self)
+        return part
 
-    def scatter_add(
-        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Add IndexedSlices to the content."""
-        slices = _slices(sparse_delta)
-        return scatter_updates.scatter_add(self, slices.indices, slices.values, use_locking, name)
-
-    def scatter_sub(
-        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Subtract IndexedSlices from the content."""
-        slices = _slices(sparse_delta)
-        return scatter_updates.scatter_sub(self, slices.indices, slices.values, use_locking, name)
+    def assign_slice(self, bounds: Sequence[Tensor], masks: Mapping[str, int], value: Any, name: str) -> Any:
+        """Assign to a strided slice; `bounds` are its begin, end and strides."""
+        raise NotImplementedError
 
     def count_up_to(self, limit: int) -> Tensor:
         """Increment the variable and return its previous value; OutOfRangeError once it has reached the limit."""
@@ -363,6 +355,11 @@ class ReferenceVariable(Variable):
         result = _REFERENCE_UPDATES[verb](self._tensor, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
+    def assign_slice(self, bounds: Sequence[Tensor], masks: Mapping[str, int], value: Any, name: str) -> Any:
+        return assignments.update_reference(
+            "StridedSliceAssign", self._tensor, *bounds, value, name=name, **masks
+        )
+
 
 class ResourceVariable(Variable):
     """A variable as VarHandleOp; each use is a ReadVariableOp, ordered by control dependencies."""
@@ -403,14 +400,13 @@ class ResourceVariable(Variable):
         if snapshot is not None and snapshot.op.type != "ReadVariableOp":
             self._cached = snapshot
 
+    def after_update(self) -> contextlib.AbstractContextManager[Any]:
+        """Ops that are made in this context follow the update that returned this object, if any."""
+        update = self._update
+        return contextlib.nullcontext() if update is None else update.graph.control_dependencies([update])
+
     def _read(self) -> Tensor:
-        """Add a read op, which follows the update that returned this object, if any."""
-        after = (
-            contextlib.nullcontext()
-            if self._update is None
-            else self._update.graph.control_dependencies([self._update])
-        )
-        with after:
+        with self.after_update():
             return read_variable_op(self._tensor, self._dtype)
 
     @property
@@ -439,7 +435,8 @@ class ResourceVariable(Variable):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Return rows of the content without reading the whole."""
-        return scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=name or "Gather")
+        with self.after_update():
+            return scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=name or "Gather")
 
     def after(self, update: Operation) -> ResourceVariable:
         """Return an object for this variable whose reads follow `update`."""
@@ -455,14 +452,17 @@ class ResourceVariable(Variable):
     def _assign(self, verb: str, value: Any, use_locking: bool, name: str | None, read_value: bool) -> Any:
         options = {"validate_shape": self._validate_shape} if verb == "assign" else {}
         content = convert_to_tensor(value, self._dtype)
-        update = _RESOURCE_UPDATES[verb](self._tensor, content, name=name, **options)
+        with self.after_update():
+            update = _RESOURCE_UPDATES[verb](self._tensor, content, name=name, **options)
         return self.after(update) if read_value else update
 
-
-def _slices(sparse_delta: Any) -> IndexedSlices:
-    if not isinstance(sparse_delta, IndexedSlices):
-        raise GraphTypeError(f"expected IndexedSlices, got {sparse_delta!r}")
-    return sparse_delta
+    def assign_slice(self, bounds: Sequence[Tensor], masks: Mapping[str, int], value: Any, name: str) -> Any:
+        content = convert_to_tensor(value, self._dtype)
+        with self.after_update():
+            update = apply_no_output_op(
+                "ResourceStridedSliceAssign", self._tensor, *bounds, content, name=name, **masks
+            )
+        return self.after(update)
 
 
 def _converted(variable: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:

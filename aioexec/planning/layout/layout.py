@@ -133,6 +133,10 @@ class Layout(LayoutState):
 
     def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
         """The content of a variable; inside a branch not every run needs it."""
+        if None in self.around and self.versions.may_be_replaced(variable):
+            raise RefusedError(
+                f"{instruction.node.row.name} in a branch reads a variable that a break may replace"
+            )
         if self.around:
             position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
         content = self.versions.read(variable, position, instruction, certain=not self.around)

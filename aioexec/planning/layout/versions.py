@@ -113,6 +113,10 @@ class Versions:
             use.now.dies = max(use.now.dies, position)
         return Local(use.now, 0, use.spec)
 
+    def may_be_replaced(self, variable: Variable) -> bool:
+        """Whether an earlier break is passed the variable itself, so that its content is known only after that."""
+        return id(self._use(variable).now) in self._rebound
+
     def can_write(self, variable: Variable) -> bool:
         """Whether a native row may write: the content has a place in memory, and no break was passed the variable itself."""
         use = self._use(variable)

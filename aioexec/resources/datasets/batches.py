@@ -12,8 +12,7 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from aioexec.resources.datasets.dataset import Derived, Memory, Pass
 from aioexec.resources.datasets.work import Array, Element, InWorker, Request, Turns, Work
-from aioexec.resources.tensor_list import shown
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, shown
 
 _LARGE = 128 * 1024
 """Bytes above which a copy would block the event loop for too long."""

@@ -14,8 +14,7 @@ from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
 from aioexec.resources.datasets.work import Element, Request, Work
-from aioexec.resources.tensor_list import shown
-from aioexec.shapes import Dims, compatible
+from aioexec.shapes import Dims, compatible, shown
 
 Memory = dict[Any, Any]
 """What datasets remember between the passes of one iteration, by dataset: the seeds of shuffles, the elements of caches."""

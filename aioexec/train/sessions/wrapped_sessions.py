@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from aioexec.errors import AbortedError, SessionClosedError, UnavailableError
 from aioexec.graph.graph import Graph
 from aioexec.sessions.lifecycle import closed_error
-from aioexec.sessions.session import Session
 from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, call_function
 from aioexec.train.off_loop import run_uninterrupted
@@ -110,9 +109,7 @@ class _WrappedSession:
             if isinstance(sess, _WrappedSession):
                 await sess.close()
             else:
-                await run_uninterrupted(
-                    sess.close(grace=0) if isinstance(sess, Session) else call_function(sess.close)
-                )
+                await run_uninterrupted(call_function(sess.close))
         except PREEMPTION_ERRORS as error:
             logger.error(
                 "An error occurred when attempting to close the session. This may be due to a preemption in a "

@@ -35,6 +35,8 @@ def texts(shape: Any, array: Any) -> Any:
 PASSING = [
     *of_kinds("Identity", expected=lambda x: x),
     *(c for name in ("Snapshot", "StopGradient") for c in of_kinds(name, expected=lambda x: x, gradients=())),
+    *of_kinds("EnsureShape", attrs={"shape": None}, expected=lambda x: x),
+    case("EnsureShape", X, attrs={"shape": (None, 3)}, expected=lambda x: x),
     case("PreventGradient", X, expected=lambda x: x),
     case("PreventGradient", INTEGERS, expected=lambda x: x),
     case("PreventGradient", BITS, expected=lambda x: x),

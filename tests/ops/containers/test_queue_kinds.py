@@ -133,7 +133,7 @@ async def test_a_priority_queue_gives_the_lowest_first():
 def test_queues_are_made_with_tensorflows_arguments_and_words():
     shuffle = ax.RandomShuffleQueue(3, 1, ax.float32, seed=7).queue_ref.op
     assert [shuffle.get_attr(name) for name in ("min_after_dequeue", "seed", "seed2")] == [1, 87654321, 7]
-    assert ax.PriorityQueue(3, ax.float32, [[]]).queue_ref.op.get_attr("component_types") == (ax.float32,)
+    assert ax.PriorityQueue(3, ax.float32, [[]]).queue_ref.op.get_attr("component_types") == [ax.float32]
     for shapes in (None, [None], [2]):
         with pytest.raises(GraphValueError, match="When providing partial shapes, a list of shapes must be"):
             ax.PaddingFIFOQueue(3, [ax.float32], shapes=shapes)

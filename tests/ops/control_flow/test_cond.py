@@ -76,7 +76,7 @@ def test_a_switch_stands_beside_what_it_switches(graph, pred):
         ax.cond(pred, lambda: x + 1.0, lambda: x)
 
     switch = graph.get_operation_by_name("cond/add/Switch")
-    assert switch.colocation_groups() == ["loc:@x"]
+    assert switch.colocation_groups() == [b"loc:@x"]
     assert switch.device == x.device
 
 

@@ -183,7 +183,7 @@ def test_checks_can_be_added_for_everything(graph):
     everything = numerics.add_check_numerics_ops()
 
     checked = [op for op in graph.get_operations() if op.type == "CheckNumerics"]
-    assert [op.get_attr("message") for op in checked] == ["Placeholder:0", "y:0"]
+    assert [op.get_attr("message") for op in checked] == [b"Placeholder:0", b"y:0"]
     assert checked[1].control_inputs == [checked[0]]
     assert set(everything.control_inputs) == set(checked)
 

@@ -71,7 +71,7 @@ def test_loop_variables_and_what_is_brought_in_enter_one_frame(graph):
     ax.while_loop(lambda i: i < limit, lambda i: i + 1, [0], parallel_iterations=3)
 
     enters = [op for op in graph.get_operations() if op.type == "Enter"]
-    assert {op.get_attr("frame_name") for op in enters} == {"while/while_context"}
+    assert {op.get_attr("frame_name") for op in enters} == {b"while/while_context"}
     assert {op.get_attr("parallel_iterations") for op in enters} == {3}
     assert [op.get_attr("is_constant") for op in enters] == [False, True]
 

@@ -21,6 +21,7 @@ from aioexec.ops.state.initialization import (
     variables_initializer,
 )
 from aioexec.ops.state.variable import ResourceVariable, Variable
+from aioexec.sessions.session import Session
 from tests.ops.evaluate import Evaluator
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
@@ -40,17 +41,33 @@ def content(evaluator: Evaluator, variable: Any) -> Any:
 
 
 @KINDS
-def test_initial_values_that_depend_on_variables_do_not_depend_on_the_order(graph, use_resource):
+async def test_initial_values_that_depend_on_variables_do_not_depend_on_the_order(graph, use_resource):
     first = Variable([1.0, 2.0], name="first", use_resource=use_resource)
     second = Variable(first * 2.0 + 1.0, name="second", use_resource=use_resource)
     third = Variable(lambda: second.initialized_value() + first, name="third", use_resource=use_resource)
-    evaluator = Evaluator()
 
-    evaluator.run(third.initializer)
+    async with Session() as session:
+        await session.run(third.initializer)
 
-    assert content(evaluator, third).tolist() == [4.0, 7.0]
-    with pytest.raises(FailedPreconditionError):
-        content(evaluator, first)
+        assert (await session.run(third)).tolist() == [4.0, 7.0]
+        with pytest.raises(FailedPreconditionError):
+            await session.run(first)
+
+
+@KINDS
+async def test_a_variable_of_a_variable_begins_with_its_present_content(graph, use_resource):
+    first = Variable([1.0, 2.0], use_resource=use_resource)
+    second = Variable(first, use_resource=use_resource)
+    third = Variable(second * 2.0, use_resource=use_resource)
+
+    async with Session() as session:
+        await session.run(first.initializer)
+        await session.run(first.assign([5.0, 6.0]))
+        await session.run(
+            third.initializer
+        )  # of `second`, which is not initialised, the initial value counts
+
+        assert (await session.run(third)).tolist() == [10.0, 12.0]
 
 
 def test_an_initial_value_is_left_alone_where_it_reads_no_variable(graph):

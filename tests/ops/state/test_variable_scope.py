@@ -233,7 +233,7 @@ def test_regularizers_add_to_the_losses(graph):
 
     (loss,) = graph.get_collection(GraphKeys.REGULARIZATION_LOSSES)
     assert loss.name.startswith("s/a/Regularizer/")
-    assert loss.op.colocation_groups() == ["loc:@s/a"]
+    assert loss.op.colocation_groups() == [b"loc:@s/a"]
 
 
 def test_local_variables_are_listed_as_local_and_not_trained(graph):
