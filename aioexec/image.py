@@ -47,6 +47,9 @@ if TYPE_CHECKING:
         ssim_multiscale as ssim_multiscale,
         total_variation as total_variation,
     )
+    from aioexec.ops.image.distorted_boxes import (
+        sample_distorted_bounding_box as sample_distorted_bounding_box,
+    )
     from aioexec.ops.image.flips import (
         flip_left_right as flip_left_right,
         flip_up_down as flip_up_down,
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
         yiq_to_rgb as yiq_to_rgb,
         yuv_to_rgb as yuv_to_rgb,
     )
+    from aioexec.ops.image.glimpses import extract_glimpse as extract_glimpse
     from aioexec.ops.image.random_crops import random_crop as random_crop
     from aioexec.ops.image.sizing import (
         central_crop as central_crop,
@@ -111,6 +115,7 @@ if TYPE_CHECKING:
         "draw_bounding_boxes",
         "encode_jpeg",
         "encode_png",
+        "extract_glimpse",
         "extract_image_patches",
         "extract_jpeg_shape",
         "extract_patches",
@@ -149,6 +154,7 @@ if TYPE_CHECKING:
         "rgb_to_yiq",
         "rgb_to_yuv",
         "rot90",
+        "sample_distorted_bounding_box",
         "sobel_edges",
         "ssim",
         "ssim_multiscale",

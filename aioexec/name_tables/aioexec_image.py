@@ -21,6 +21,7 @@ SOURCES: Final[dict[str, str]] = {
         "extract_jpeg_shape is_jpeg"
     ),
     "aioexec.ops.image.comparisons": "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation",
+    "aioexec.ops.image.distorted_boxes": "sample_distorted_bounding_box",
     "aioexec.ops.image.flips": (
         "flip_left_right flip_up_down random_flip_left_right random_flip_up_down rot90 transpose transpose_image=transpose"
     ),
@@ -29,6 +30,7 @@ SOURCES: Final[dict[str, str]] = {
         "resize=resize_images resize_area resize_bicubic resize_bilinear resize_images resize_nearest_neighbor "
         "rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv yiq_to_rgb yuv_to_rgb"
     ),
+    "aioexec.ops.image.glimpses": "extract_glimpse",
     "aioexec.ops.image.random_crops": "random_crop",
     "aioexec.ops.image.sizing": (
         "central_crop crop_to_bounding_box pad_to_bounding_box resize_image_with_crop_or_pad resize_image_with_pad "

@@ -126,6 +126,8 @@ _OPS: Final = {
     ),
     "aioexec.ops.image.colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
     "aioexec.ops.image.crops": "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage",
+    "aioexec.ops.image.distorted_boxes": "SampleDistortedBoundingBox SampleDistortedBoundingBoxV2",
+    "aioexec.ops.image.glimpses": "ExtractGlimpse ExtractGlimpseV2",
     "aioexec.ops.image.resize": (
         "ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor "
         "ResizeNearestNeighborGrad"

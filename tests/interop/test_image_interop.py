@@ -291,6 +291,33 @@ add(
     of(lambda tf, x: tf.image.extract_jpeg_shape(tf.image.encode_jpeg(x), tf.int64), BYTES),
 )
 
+
+def distorted(covered: float) -> Make:
+    return lambda tf, x: tf.image.sample_distorted_bounding_box(
+        tf.shape(x), BOXES[None, :3] / 2, seed=5, seed2=2, min_object_covered=covered
+    )
+
+
+for covered in (0.1, 0.7):
+    add(f"sample_distorted_bounding_box {covered}", of(distorted(covered), IMAGE, runs=5))
+add(
+    "sample_distorted_bounding_box of nothing",
+    of(
+        lambda tf, x: tf.image.sample_distorted_bounding_box(
+            tf.shape(x),
+            np.zeros((1, 0, 4), np.float32),
+            3,
+            aspect_ratio_range=[0.5, 2.0],
+            area_range=[0.2, 0.8],
+            max_attempts=10,
+            use_image_if_no_bounding_boxes=True,
+        ),
+        IMAGE,
+        runs=5,
+    ),
+)
+add("extract_glimpse", of(image("extract_glimpse", [3, 4], [[0.1, -0.2], [0.0, 0.3]]), BATCH))
+
 PATCHES: dict[str, Any] = {"strides": [1, 2, 3, 1], "rates": [1, 1, 2, 1], "padding": "SAME"}
 add("extract_patches", of(image("extract_patches", [1, 3, 2, 1], **PATCHES), BATCH))
 add("extract_image_patches", of(image("extract_image_patches", [1, 3, 2, 1], **PATCHES), BATCH))

@@ -80,4 +80,28 @@ def crops() -> Iterator[Case]:
     )
 
 
-CASES = [*resizing(), *crops()]
+def distorted_boxes() -> Iterator[Case]:
+    op, size = "SampleDistortedBoundingBox", [8, 6, 3]
+    box, whole = [[[0.0, 0.0, 1.0, 1.0]]], ([0, 0, 0], [8, 6, -1], [[[0.0, 0.0, 1.0, 1.0]]])
+    everything = {"min_object_covered": 1.0, "max_attempts": 1, "area_range": [0.1, 0.2], "seed": 1}
+    yield case(op, size, box, attrs=everything, expected=whole, dtypes=["int32"])
+    del everything["min_object_covered"]
+    yield case(f"{op}V2", size, box, 1.0, attrs=everything, expected=whole, dtypes=["int32"])
+    yield case(f"{op}V2", size, box, -1.0, raises=InvalidArgumentError)
+    yield case(op, size, np.zeros((1, 0, 4)), raises=InvalidArgumentError)
+    yield case(op, size, [[[0.0, 0.0, 2.0, 1.0]]], raises=InvalidArgumentError)
+
+
+def glimpses() -> Iterator[Case]:
+    image = np.arange(12.0).reshape(1, 3, 4, 1)
+    pixels = {"centered": False, "normalized": False, "uniform_noise": False, "noise": "zero"}
+    inner = image[:, 1:3, 1:3]
+    outside = np.array([0, 0, 0, 11.0]).reshape(1, 2, 2, 1)[:, ::-1, ::-1]
+    yield case("ExtractGlimpse", image, [2, 2], [[2.0, 2.0]], attrs=pixels, expected=inner)
+    yield case("ExtractGlimpseV2", image, [2, 2], [[1.0, 1.0]], attrs=pixels, expected=inner)
+    yield case("ExtractGlimpseV2", image, [2, 2], [[2.0, 3.0]], attrs=pixels, expected=outside)
+    yield case("ExtractGlimpse", image, [3, 4], [[0.0, 0.0]], expected=image)
+    yield case("ExtractGlimpse", image, [2, -2], [[0.0, 0.0]], raises=InvalidArgumentError)
+
+
+CASES = [*resizing(), *crops(), *distorted_boxes(), *glimpses()]
