@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.ops.training.at_k_metrics import (
+        average_precision_at_k as average_precision_at_k,
+        precision_at_k as precision_at_k,
+        precision_at_top_k as precision_at_top_k,
+        recall_at_k as recall_at_k,
+        recall_at_top_k as recall_at_top_k,
+        sparse_average_precision_at_k as sparse_average_precision_at_k,
+        sparse_precision_at_k as sparse_precision_at_k,
+    )
     from aioexec.ops.training.binary_metrics import (
         auc as auc,
         false_negatives as false_negatives,
