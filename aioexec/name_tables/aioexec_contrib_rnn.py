@@ -11,16 +11,20 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.rnn.block_cells": (
         "GRUBlockCell GRUBlockCellV2 LSTMBlockCell LSTMBlockFusedCell LSTMBlockWrapper"
     ),
+    "aioexec.contrib.rnn.conv_cells": "Conv1DLSTMCell Conv2DLSTMCell Conv3DLSTMCell ConvLSTMCell",
+    "aioexec.contrib.rnn.frequency_cells": "BidirectionalGridLSTMCell GridLSTMCell TimeFreqLSTMCell",
     "aioexec.contrib.rnn.fused": "FusedRNNCell FusedRNNCellAdaptor TimeReversedFusedRNN",
-    "aioexec.contrib.rnn.gated_cells": "IntersectionRNNCell NASCell SRUCell UGRNNCell",
+    "aioexec.contrib.rnn.gated_cells": "CFNCell IntersectionRNNCell MinimalRNNCell NASCell SRUCell UGRNNCell",
+    "aioexec.contrib.rnn.grouped_cells": "GLSTMCell IndRNNCell IndyGRUCell IndyLSTMCell",
     "aioexec.contrib.rnn.normalized_cells": (
-        "CoupledInputForgetGateLSTMCell LayerNormBasicLSTMCell WeightNormLSTMCell"
+        "CoupledInputForgetGateLSTMCell LayerNormBasicLSTMCell LayerNormLSTMCell WeightNormLSTMCell"
     ),
+    "aioexec.contrib.rnn.phased_cell": "PhasedLSTMCell",
     "aioexec.contrib.rnn.projections": "EmbeddingWrapper InputProjectionWrapper OutputProjectionWrapper",
     "aioexec.contrib.rnn.stacked": "stack_bidirectional_dynamic_rnn stack_bidirectional_rnn",
     "aioexec.contrib.rnn.wrapper_cells": "AttentionCellWrapper CompiledWrapper HighwayWrapper",
     "aioexec.recurrent.basic_cells": "BasicRNNCell GRUCell",
-    "aioexec.recurrent.cell": "RNNCell",
+    "aioexec.recurrent.cell": "LayerRNNCell RNNCell",
     "aioexec.recurrent.dropout": "DropoutWrapper",
     "aioexec.recurrent.lstm_cells": "BasicLSTMCell LSTMCell LSTMStateTuple",
     "aioexec.recurrent.multi_cell": "MultiRNNCell",

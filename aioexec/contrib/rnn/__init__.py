@@ -14,22 +14,43 @@ if TYPE_CHECKING:
         LSTMBlockFusedCell as LSTMBlockFusedCell,
         LSTMBlockWrapper as LSTMBlockWrapper,
     )
+    from aioexec.contrib.rnn.conv_cells import (
+        Conv1DLSTMCell as Conv1DLSTMCell,
+        Conv2DLSTMCell as Conv2DLSTMCell,
+        Conv3DLSTMCell as Conv3DLSTMCell,
+        ConvLSTMCell as ConvLSTMCell,
+    )
+    from aioexec.contrib.rnn.frequency_cells import (
+        BidirectionalGridLSTMCell as BidirectionalGridLSTMCell,
+        GridLSTMCell as GridLSTMCell,
+        TimeFreqLSTMCell as TimeFreqLSTMCell,
+    )
     from aioexec.contrib.rnn.fused import (
         FusedRNNCell as FusedRNNCell,
         FusedRNNCellAdaptor as FusedRNNCellAdaptor,
         TimeReversedFusedRNN as TimeReversedFusedRNN,
     )
     from aioexec.contrib.rnn.gated_cells import (
+        CFNCell as CFNCell,
         IntersectionRNNCell as IntersectionRNNCell,
+        MinimalRNNCell as MinimalRNNCell,
         NASCell as NASCell,
         SRUCell as SRUCell,
         UGRNNCell as UGRNNCell,
     )
+    from aioexec.contrib.rnn.grouped_cells import (
+        GLSTMCell as GLSTMCell,
+        IndRNNCell as IndRNNCell,
+        IndyGRUCell as IndyGRUCell,
+        IndyLSTMCell as IndyLSTMCell,
+    )
     from aioexec.contrib.rnn.normalized_cells import (
         CoupledInputForgetGateLSTMCell as CoupledInputForgetGateLSTMCell,
         LayerNormBasicLSTMCell as LayerNormBasicLSTMCell,
+        LayerNormLSTMCell as LayerNormLSTMCell,
         WeightNormLSTMCell as WeightNormLSTMCell,
     )
+    from aioexec.contrib.rnn.phased_cell import PhasedLSTMCell as PhasedLSTMCell
     from aioexec.contrib.rnn.projections import (
         EmbeddingWrapper as EmbeddingWrapper,
         InputProjectionWrapper as InputProjectionWrapper,
@@ -45,7 +66,7 @@ if TYPE_CHECKING:
         HighwayWrapper as HighwayWrapper,
     )
     from aioexec.recurrent.basic_cells import BasicRNNCell as BasicRNNCell, GRUCell as GRUCell
-    from aioexec.recurrent.cell import RNNCell as RNNCell
+    from aioexec.recurrent.cell import LayerRNNCell as LayerRNNCell, RNNCell as RNNCell
     from aioexec.recurrent.dropout import DropoutWrapper as DropoutWrapper
     from aioexec.recurrent.lstm_cells import (
         BasicLSTMCell as BasicLSTMCell,

@@ -8,6 +8,7 @@ from typing import Any
 from aioexec.contrib.rnn.linear import Linear
 from aioexec.errors import GraphValueError
 from aioexec.graph.node import Tensor
+from aioexec.layers.arguments import initializer_of
 from aioexec.ops.array.joining import concat, split
 from aioexec.ops.linalg.products import matmul
 from aioexec.ops.math.math_functions import sigmoid, tanh
@@ -253,3 +254,97 @@ class SRUCell(UnitsCell):
         f, r = split(gates, 2, axis=1)
         c = f * state + (1.0 - f) * x
         return r * self._activation(c) + (1.0 - r) * t, c
+
+
+class MinimalRNNCell(UnitsCell):
+    """The cell that mixes projected inputs and state by one gate.
+
+    With `z = activation(inputs @ W)` and `u = sigmoid([z, state] @ V + bias)`, output and new state are `u * state + (1 - u) *
+    z`.
+
+    Variables: `kernel`, W above V, `[depth of inputs + 2 * units, units]`; `bias`, ones at first.
+
+    Args:
+        units: size of output and state.
+        activation: a function or its name.
+        kernel_initializer, bias_initializer: an initializer or its name.
+        name: name of the variable scope, by default `minimal_rnn_cell`.
+        dtype: dtype of the variables, by default that of the inputs.
+
+    Raises:
+        GraphValueError: (in a call) the inputs are no matrix, or have an unknown depth.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "ones",
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, activation, kwargs.pop("_reuse", None), name, dtype, **kwargs)
+        self._kernel_initializer = initializer_of(kernel_initializer)
+        self._bias_initializer = initializer_of(bias_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        self._depth, units = depth_of(input_shape), self._num_units
+        shape = [self._depth + 2 * units, units]
+        self._kernel = self.add_variable("kernel", shape, initializer=self._kernel_initializer)
+        self._bias = self.add_variable("bias", [units], initializer=self._bias_initializer)
+        self.built = True
+
+    def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
+        w, v = split(self._kernel, [self._depth, 2 * self._num_units], 0)
+        z = self._activation(matmul(inputs, w))
+        u = sigmoid(bias_add(matmul(concat([z, state], 1), v), self._bias))
+        output = u * state + (1 - u) * z
+        return output, output
+
+
+class CFNCell(UnitsCell):
+    """The chaos-free network: the state shrinks, and the inputs are added to it.
+
+    With `t, e` the parts of `sigmoid(inputs @ V + state @ recurrent_kernel + bias)`, output and new state are
+    `t * activation(state) + (1 - e) * activation(inputs @ W)`.
+
+    Variables: `kernel`, V beside W, `[depth of inputs, 3 * units]`; `recurrent_kernel`, `[units, 2 * units]`; `bias`, ones at
+    first.
+
+    Args:
+        units, activation, kernel_initializer, bias_initializer, name, dtype: as for `MinimalRNNCell`; the name is `cfn_cell` by
+            default.
+
+    Raises:
+        GraphValueError: (in a call) the inputs are no matrix, or have an unknown depth.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "ones",
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, activation, kwargs.pop("_reuse", None), name, dtype, **kwargs)
+        self._kernel_initializer = initializer_of(kernel_initializer)
+        self._bias_initializer = initializer_of(bias_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        units, initial = self._num_units, self._kernel_initializer
+        self._kernel = self.add_variable("kernel", [depth_of(input_shape), 3 * units], initializer=initial)
+        self._recurrent = self.add_variable("recurrent_kernel", [units, 2 * units], initializer=initial)
+        self._bias = self.add_variable("bias", [2 * units], initializer=self._bias_initializer)
+        self.built = True
+
+    def call(self, inputs: Any, state: Any) -> tuple[Tensor, Tensor]:
+        v, w = split(self._kernel, [2 * self._num_units, self._num_units], 1)
+        gates = bias_add(matmul(state, self._recurrent) + matmul(inputs, v), self._bias)
+        t, e = split(sigmoid(gates), 2, 1)
+        output = t * self._activation(state) + (1 - e) * self._activation(matmul(inputs, w))
+        return output, output

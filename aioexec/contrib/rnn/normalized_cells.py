@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aioexec.contrib.rnn.gated_cells import input_depth
+from aioexec.contrib.rnn.linear import Linear
 from aioexec.graph.node import Tensor
 from aioexec.ops.array.joining import concat, split
 from aioexec.ops.array.slicing import slice_
@@ -17,7 +18,7 @@ from aioexec.ops.normalization.functions import batch_normalization
 from aioexec.ops.random.random_ops import dropout
 from aioexec.ops.reduction.statistics import moments
 from aioexec.ops.state.initializers import constant_initializer, zeros_initializer
-from aioexec.ops.state.variable_scope import get_variable, variable_scope
+from aioexec.ops.state.variable_scope import get_variable, get_variable_scope, variable_scope
 from aioexec.recurrent.basic_cells import activation_of
 from aioexec.recurrent.cell import RNNCell
 from aioexec.recurrent.lstm_cells import LSTMStateTuple
@@ -319,3 +320,97 @@ class WeightNormLSTMCell(RNNCell):
         joined = parts[0] if len(parts) == 1 else concat(parts, 1)
         product: Tensor = matmul(joined, kernel)
         return product
+
+
+class LayerNormLSTMCell(RNNCell):
+    """`LSTMCell` with optional layer normalization of the gates and the memory.
+
+    Variables: `kernel`, `[depth of inputs + size of outputs, 4 * num_units]`; `bias`, zeros at first; with peepholes
+    `w_f_diag`, `w_i_diag`, `w_o_diag`; with a projection `projection/kernel`; with normalization `gamma` and `beta` in the
+    scopes `input`, `transform`, `forget`, `output` and `state`, and the bias is not added.
+
+    Args:
+        num_units, use_peepholes, cell_clip, initializer, num_proj, proj_clip, forget_bias, activation, reuse: as for
+            `LSTMCell`.
+        layer_norm: whether to normalize.
+        norm_gain, norm_shift: `gamma` and `beta` at first.
+
+    Raises:
+        GraphValueError: (in a call) the depth of the inputs is unknown.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        cell_clip: float | None = None,
+        initializer: Any = None,
+        num_proj: int | None = None,
+        proj_clip: float | None = None,
+        forget_bias: float = 1.0,
+        activation: Any = None,
+        layer_norm: bool = False,
+        norm_gain: float = 1.0,
+        norm_shift: float = 0.0,
+        reuse: Any = None,
+    ) -> None:
+        super().__init__(_reuse=reuse)
+        self._num_units = num_units
+        self._use_peepholes = use_peepholes
+        self._cell_clip = cell_clip
+        self._initializer = initializer
+        self._num_proj = num_proj
+        self._proj_clip = proj_clip
+        self._forget_bias = forget_bias
+        self._activation = activation_of(activation)
+        self._layer_norm = layer_norm
+        self._norm_gain = norm_gain
+        self._norm_shift = norm_shift
+
+    @property
+    def state_size(self) -> Any:
+        return LSTMStateTuple(self._num_units, self.output_size)
+
+    @property
+    def output_size(self) -> int:
+        return self._num_proj or self._num_units
+
+    def call(self, inputs: Any, state: Any) -> tuple[Tensor, LSTMStateTuple]:
+        c, h = state
+        input_depth(inputs)
+        with variable_scope(get_variable_scope(), initializer=self._initializer):
+            i, j, f, o = self._gates([inputs, h])
+            f = f + self._forget_bias
+            if self._use_peepholes:
+                w_f, w_i, w_o = [
+                    get_variable(f"w_{gate}_diag", [self._num_units], inputs.dtype) for gate in "fio"
+                ]
+                f, i = f + w_f * c, i + w_i * c
+            new_c = self._normalized(sigmoid(f) * c + sigmoid(i) * self._activation(j), "state")
+            if self._cell_clip is not None:
+                new_c = clip_by_value(new_c, -self._cell_clip, self._cell_clip)
+            if self._use_peepholes:
+                o = o + w_o * new_c
+            new_h = self._projected(sigmoid(o) * self._activation(new_c))
+        return new_h, LSTMStateTuple(new_c, new_h)
+
+    def _gates(self, parts: list[Any]) -> list[Tensor]:
+        width = 4 * self._num_units
+        linear = Linear(parts, width, False)
+        product = linear(parts)
+        bias = get_variable("bias", [width], parts[0].dtype, constant_initializer(0.0))
+        if not self._layer_norm:
+            product = bias_add(product, bias)
+        scopes = ("input", "transform", "forget", "output")
+        gates = split(product, 4, axis=1)
+        return [self._normalized(gate, scope) for gate, scope in zip(gates, scopes, strict=True)]
+
+    def _normalized(self, x: Any, scope: str) -> Any:
+        return layer_normalized(x, scope, self._norm_gain, self._norm_shift) if self._layer_norm else x
+
+    def _projected(self, output: Any) -> Any:
+        if self._num_proj is None:
+            return output
+        with variable_scope("projection"):
+            output = Linear(output, self._num_proj, False)(output)
+        return output if self._proj_clip is None else clip_by_value(output, -self._proj_clip, self._proj_clip)
