@@ -24,6 +24,7 @@ from aioexec.porting.kinds import (
     OwnInstance,
     Plain,
     SequenceOf,
+    ThreadOf,
     TupleOf,
 )
 from aioexec.porting.scopes import Class, Module, Scope, Unit
@@ -56,6 +57,15 @@ _SAME = {
     "copy.copy",
     "copy.deepcopy",
 }
+
+
+THREAD = "threading.Thread"
+
+
+def thread_target(node: ast.Call) -> ast.expr | None:
+    """The function that a thread is made for."""
+    named = next((each.value for each in node.keywords if each.arg == "target"), None)
+    return named if named is not None or len(node.args) < 2 else node.args[1]
 
 
 class Known(Protocol):
@@ -151,6 +161,9 @@ class CallResults:
             return self._of_iterable(name, arguments)
         if name in ("functools.partial", "partial") and arguments:
             return arguments[0]
+        if name == THREAD:
+            targets = self._inference.of(target, module) if (target := thread_target(node)) else NONE
+            return frozenset(ThreadOf(kind.unit) for kind in targets if isinstance(kind, OwnFunction))
         library = path.partition(".")[0]
         return PLAIN if library in sys.stdlib_module_names or library in _WITHOUT_SESSIONS else NONE
 
@@ -178,6 +191,8 @@ class CallResults:
             for base in self._inference.bases(unit.owner)
             if isinstance(base, Api) and api.is_class(each := api.lookup(base.path))
         }
+        if len(found) < max(len(unit.owner.node.bases), 1):
+            found.add(Plain())  # of another library, or `object`
         return frozenset(found)
 
     # Parameters
@@ -196,6 +211,8 @@ class CallResults:
                 )
         for function in self._inference.of(node.func, module):
             match function:
+                case External(path="threading.Thread"):
+                    self._learn_thread(node, module)
                 case OwnFunction():
                     self._learn_parameters(function.unit, function.bound, node, module)
                 case OwnClass():
@@ -206,6 +223,16 @@ class CallResults:
                     called = self._inference.method(function.made, "__call__")
                     if called is not None:
                         self._learn_parameters(called, True, node, module)
+
+    def _learn_thread(self, node: ast.Call, module: Module) -> None:
+        """Add the kinds of a thread's arguments to the parameters of its target."""
+        target = thread_target(node)
+        arguments = next((each.value for each in node.keywords if each.arg == "args"), None)
+        if target is not None and isinstance(arguments, ast.Tuple | ast.List):
+            called = ast.Call(target, arguments.elts, [])
+            for kind in self._inference.of(target, module):
+                if isinstance(kind, OwnFunction):
+                    self._learn_parameters(kind.unit, kind.bound, called, module)
 
     def _learn_parameters(self, unit: Unit, bound: bool, node: ast.Call, module: Module) -> None:
         arguments = unit.node.args

@@ -178,7 +178,8 @@ class Sites:
     def _of_unknown(self, node: ast.Call, unit: Unit, module: Module) -> Iterator[Site]:
         """A call of a method of an object of which nothing is known: by the names of method and object."""
         assert isinstance(node.func, ast.Attribute)
-        own = tuple(self._by_name.get(node.func.attr, ()))
+        name = node.func.attr
+        own = () if name.startswith("__") else tuple(self._by_name.get(name, ()))
         takes_session = bool(node.args) and self._is_session(node.args[0], module)
         use = guess_use(node.func, has_own=bool(own), takes_session=takes_session)
         if use is not Use.PLAIN:

@@ -181,15 +181,23 @@ def _check(source: Source, node: ast.stmt, name: str, path: str) -> Iterator[Fin
 
 def add_import(source: Source, name: str) -> None:
     """Import a module of Python before the first import of the file, if it is not imported yet."""
-    text = f"import {name}{source.newline}"
-    first = None
+    imported = {
+        alias.name
+        for node in source.tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.asname is None
+    }
+    if name not in imported:
+        add_import_line(source, f"import {name}")
+
+
+def add_import_line(source: Source, line: str) -> None:
+    """Add a line before the first import of the file, once."""
     for node in source.tree.body:
-        if isinstance(node, ast.Import) and any(
-            alias.name == name and alias.asname is None for alias in node.names
-        ):
-            return
         is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if first is None and isinstance(node, ast.Import | ast.ImportFrom) and not is_future:
-            first = node
-    if first is not None and not source.edits.has(source.line_start(first.lineno), text):
-        source.edits.insert(source.line_start(first.lineno), text, before=True)
+        if isinstance(node, ast.Import | ast.ImportFrom) and not is_future:
+            place, text = source.line_start(node.lineno), line + source.newline
+            if not source.edits.has(place, text):
+                source.edits.insert(place, text, before=True)
+            return

@@ -31,6 +31,7 @@ from aioexec.porting.kinds import (
     OwnModule,
     Plain,
     SequenceOf,
+    ThreadOf,
     TupleOf,
 )
 from aioexec.porting.scopes import Class, FunctionNode, Module, Scope, Unit
@@ -358,6 +359,8 @@ class Inference:
                 return frozenset([External(f"{owner.path}.{name}")])
             case OwnModule():
                 return self.variable(owner.module.scope, name)
+            case ThreadOf():  # if the function is awaited, so is the end of the thread
+                return frozenset([OwnFunction(owner.unit, True)]) if name == "join" else PLAIN
             case OwnClass() | OwnInstance():
                 return self._own_member(owner, name)
         return NONE

@@ -84,6 +84,13 @@ class GeneratorOf:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadOf:
+    """A thread that runs a function of the program."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
 class SequenceOf:
     """A list, set, dictionary or the like; its elements, or values, are of this kind."""
 
@@ -99,7 +106,7 @@ class TupleOf:
 
 Kind = (
     Api | ApiInstance | ApiMethod | ApiValue | External | Plain | OwnModule | OwnClass | OwnInstance
-    | OwnFunction | GeneratorOf | SequenceOf | TupleOf
+    | OwnFunction | GeneratorOf | ThreadOf | SequenceOf | TupleOf
 )  # fmt: skip
 Kinds = frozenset[Kind]
 NONE: Kinds = frozenset()

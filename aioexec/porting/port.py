@@ -7,7 +7,7 @@ import os.path
 from collections.abc import Mapping
 
 from aioexec.data_classes import dataclass
-from aioexec.porting.callbacks import check_callbacks
+from aioexec.porting.callbacks import rewrite_callbacks
 from aioexec.porting.coroutines import Site, decide
 from aioexec.porting.findings import Finding
 from aioexec.porting.import_paths import find_file
@@ -62,7 +62,7 @@ def _port_module(module: Module, inference: Inference, sites: list[Site]) -> Por
     findings = missing_names(module, inference) + rewrite_imports(source, module, inference)
     rewriter = Rewriter(module, inference, [site for site in sites if site.module is module])
     rewriter.run()
-    findings += rewriter.findings + check_callbacks(module, inference)
+    findings += rewriter.findings + rewrite_callbacks(module, inference)
     text = source.edits.apply()
     more: list[Finding] = []
     if rewriter.awaited:

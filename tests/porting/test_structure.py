@@ -336,9 +336,8 @@ def test_imports(before, after):
         ("from tensorflow.contrib import no_such\n", "2: aioexec has no `contrib.no_such`"),
         ("def f(s, xs):\n    return map(lambda x: tf.Session().run(x) + 1, xs)\n",
          "3: a lambda cannot await `tf.Session().run(…)`: make it an `async def` function"),
-        ("import threading\ndef f(sess):\n    sess.run(1)\nthreading.Thread(target=f)\n",
-         "5: f is now `async`, and a thread does not await it: start it by `asyncio.create_task(f(…))`, "
-         "and await the task instead of joining the thread"),
+        ("import signal\ndef f(sess):\n    sess.run(1)\nsignal.signal(1, f)\n",
+         "5: f is now `async`, and `signal.signal` does not await it"),
         ("class A:\n    def __len__(self):\n        return tf.Session().run(1)\n",
          "3: A.__len__ now has to await, but Python calls it by itself: call a coroutine method instead"),
         ("class A:\n    def step(self, sess):\n        sess.run(1)\ndef f(a):\n    a.step(1)\n",
@@ -355,3 +354,33 @@ def test_what_is_left_to_do_is_reported(text, message):
     result = port({"a.py": "import tensorflow as tf\n" + text})["a.py"]
 
     assert f"a.py:{message}" in [str(finding) for finding in result.findings]
+
+
+def test_threads_of_coroutine_functions_become_tasks():
+    text, findings = ported(
+        """
+        import threading
+
+        def work(sess, number):
+            sess.run(number)
+
+        def start(sess):
+            threads = [threading.Thread(target=work, args=(sess, i)) for i in range(2)]
+            other = threading.Thread(target=print)
+            job = lambda: work(sess, 3)
+            threads.append(threading.Thread(target=job))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            other.join()
+        """
+    )
+
+    assert findings == []
+    assert "threads = [CoroutineThread(target=work, args=(sess, i)) for i in range(2)]" in text
+    assert "other = threading.Thread(target=print)" in text
+    assert "threads.append(CoroutineThread(target=job))" in text
+    assert "thread.start()" in text
+    assert "        await thread.join()" in text
+    assert "    other.join()" in text
