@@ -77,6 +77,7 @@ class Known(Protocol):
     def elements(self, held: Kinds) -> Kinds: ...
     def bind(self, target: ast.expr, found: Kinds, module: Module) -> None: ...
     def add_variable(self, scope: Scope, name: str, found: Kinds) -> None: ...
+    def add_attribute(self, made: Class, name: str, found: Kinds) -> None: ...
     def bases(self, made: Class) -> Kinds: ...
     def own_bases(self, made: Class) -> list[Class]: ...
     def method(self, made: Class, name: str) -> Unit | None: ...
@@ -219,10 +220,18 @@ class CallResults:
                     made = self._inference.method(function.made, "__init__")
                     if made is not None:
                         self._learn_parameters(made, True, node, module)
+                    else:
+                        self._learn_fields(function.made, node, module)
                 case OwnInstance():
                     called = self._inference.method(function.made, "__call__")
                     if called is not None:
                         self._learn_parameters(called, True, node, module)
+
+    def _learn_fields(self, made: Class, node: ast.Call, module: Module) -> None:
+        """Add the kinds of the arguments of a named tuple to its attributes."""
+        for each in node.keywords:
+            if each.arg is not None:
+                self._inference.add_attribute(made, each.arg, self._inference.of(each.value, module))
 
     def _learn_thread(self, node: ast.Call, module: Module) -> None:
         """Add the kinds of a thread's arguments to the parameters of its target."""

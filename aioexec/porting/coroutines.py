@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from aioexec.data_classes import dataclass
 from aioexec.porting import api
 from aioexec.porting.api import Use
-from aioexec.porting.guesses import guess_use, is_session_like
+from aioexec.porting.guesses import guess_use, is_session_like, may_be_own
 from aioexec.porting.inference import Inference
 from aioexec.porting.kinds import (
     NONE,
@@ -178,9 +178,14 @@ class Sites:
     def _of_unknown(self, node: ast.Call, unit: Unit, module: Module) -> Iterator[Site]:
         """A call of a method of an object of which nothing is known: by the names of method and object."""
         assert isinstance(node.func, ast.Attribute)
-        name = node.func.attr
-        own = () if name.startswith("__") else tuple(self._by_name.get(name, ()))
+        found = self._by_name.get(node.func.attr, ())
+        own = tuple(each for each in found if each.owner and may_be_own(node.func, each.owner.name))
         takes_session = bool(node.args) and self._is_session(node.args[0], module)
+        if {each.arg for each in node.keywords} & {"feed_dict", "session"} and node.func.attr in (
+            "eval",
+            "run",
+        ):
+            own = ()
         use = guess_use(node.func, has_own=bool(own), takes_session=takes_session)
         if use is not Use.PLAIN:
             yield Site(node, unit, use)

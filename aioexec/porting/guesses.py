@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 
 from aioexec.porting.api import Use
@@ -47,6 +48,21 @@ def last_name(node: ast.expr) -> str:
 def is_session_like(node: ast.expr) -> bool:
     """Whether an object is named as sessions are."""
     return bool(_SESSION.search(last_name(node)))
+
+
+_BUILTIN = {name for kind in (str, bytes, list, dict, set, float, io.TextIOBase) for name in dir(kind)}
+
+
+def may_be_own(function: ast.Attribute, owner: str) -> bool:
+    """Whether a method of an object may be that of a class of the program; `owner` is the name of the class.
+
+    Objects of Python have methods like `update` and `decode` too: then the names of object and class must resemble each other.
+    """
+    if function.attr.startswith("__"):
+        return False
+    name, owner = last_name(function.value).strip("_0123456789").lower(), owner.lower()
+    is_alike = len(name) > 2 and (name in owner or owner in name)
+    return is_alike or function.attr not in _BUILTIN
 
 
 def guess_use(function: ast.Attribute, *, has_own: bool, takes_session: bool) -> Use:

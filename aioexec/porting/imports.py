@@ -37,6 +37,16 @@ def rewrite_imports(source: Source, module: Module, inference: Inference) -> lis
     return findings
 
 
+def imports_tensorflow(source: Source) -> bool:
+    """Whether a file imports TensorFlow."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import) and any(own_path(alias.name) for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and not node.level and own_path(node.module or ""):
+            return True
+    return False
+
+
 def used_names(module: Module, inference: Inference) -> Iterator[tuple[ast.Attribute, str]]:
     """The longest dotted names of TensorFlow in a file, and their paths in aioexec."""
     for node in module.unit_of:
@@ -61,10 +71,26 @@ def missing_names(module: Module, inference: Inference) -> list[Finding]:
     for node, path in used_names(module, inference):
         name = path.removeprefix("aioexec.")
         is_known = any(api.lookup(each) is not api.MISSING for each in (path, f"{V0}.{name}"))
+        if _is_attempt(module.source, node):
+            continue
         if not is_known and name.rpartition(".")[2] not in _SWITCHES and not _is_member(path):
             finding = Finding(module.source.path, node.lineno, f"aioexec has no `{name}`")
             found.setdefault((node.lineno, name), finding)
     return list(found.values())
+
+
+def _is_attempt(source: Source, node: ast.AST) -> bool:
+    """Whether a node is in a `try` statement that catches the error of a missing name."""
+    return any(
+        isinstance(each, ast.Try)
+        and any(
+            handler.type is None
+            or "AttributeError" in ast.unparse(handler.type)
+            or "ImportError" in ast.unparse(handler.type)
+            for handler in each.handlers
+        )
+        for each in source.ancestors(node)
+    )
 
 
 def _is_member(path: str) -> bool:

@@ -199,6 +199,9 @@ class Inference:
     def add_variable(self, scope: Scope, name: str, found: Kinds) -> None:
         self._add(self.variables, (scope, name), found)
 
+    def add_attribute(self, made: Class, name: str, found: Kinds) -> None:
+        self._add(self.attributes, (made, name), found)
+
     def bind(self, target: ast.expr, found: Kinds, module: Module) -> None:
         """Add kinds to what a target of an assignment stands for."""
         if not found:

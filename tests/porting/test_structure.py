@@ -384,3 +384,30 @@ def test_threads_of_coroutine_functions_become_tasks():
     assert "thread.start()" in text
     assert "        await thread.join()" in text
     assert "    other.join()" in text
+
+
+def test_objects_in_named_tuples_are_known():
+    text, findings = ported(
+        """
+        import collections
+
+        class Model:
+            def eval(self, sess):
+                return sess.run("loss")
+
+        class Built(collections.namedtuple("Built", ("model", "graph"))):
+            pass
+
+        def build():
+            return Built(model=Model(), graph=tf.Graph())
+
+        def use(sess, name, x):
+            built = build()
+            name.decode("utf-8")
+            return built.model.eval(sess) + x.step.eval(session=sess)
+        """
+    )
+
+    assert findings == []
+    assert "    name.decode(" in text
+    assert "return await built.model.eval(sess) + await x.step.eval(session=sess)" in text
