@@ -394,6 +394,12 @@ NOT_OFFERED = {
 """Names that programs import and that are not here, with the reason."""
 
 CONTRIB = words("""
+cluster_resolver.ClusterResolver cluster_resolver.SimpleClusterResolver cluster_resolver.TFConfigClusterResolver
+cluster_resolver.TPUClusterResolver learn.ModeKeys learn.RunConfig learn.datasets.Dataset learn.datasets.Datasets
+learn.datasets.mnist.DataSet learn.datasets.mnist.read_data_sets learn.preprocessing.ByteProcessor
+learn.preprocessing.CategoricalVocabulary learn.preprocessing.VocabularyProcessor learn.preprocessing.tokenizer
+learn.python.learn.datasets.mnist.read_data_sets tpu.CrossShardOptimizer tpu.InputPipelineConfig tpu.RunConfig tpu.TPUConfig
+tpu.TPUEstimator tpu.TPUEstimatorSpec tpu.cross_replica_sum
 rnn.BasicLSTMCell rnn.BasicRNNCell rnn.DeviceWrapper rnn.DropoutWrapper rnn.GRUCell rnn.LSTMCell rnn.LSTMStateTuple
 rnn.MultiRNNCell rnn.RNNCell rnn.ResidualWrapper rnn.stack_bidirectional_dynamic_rnn rnn.stack_bidirectional_rnn
 rnn.static_bidirectional_rnn rnn.static_rnn rnn.static_state_saving_rnn framework.add_arg_scope framework.add_model_variable

@@ -9,10 +9,12 @@ from aioexec.lazy_names import public_names
 if TYPE_CHECKING:
     from aioexec import distributions as distributions
     from aioexec.contrib import (
+        cluster_resolver as cluster_resolver,
         crf as crf,
         cudnn_rnn as cudnn_rnn,
         framework as framework,
         layers as layers,
+        learn as learn,
         legacy_seq2seq as legacy_seq2seq,
         losses as losses,
         metrics as metrics,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         seq2seq as seq2seq,
         slim as slim,
         tensorboard as tensorboard,
+        tpu as tpu,
         training as training,
     )
 else:

@@ -382,13 +382,17 @@ class Estimator:
         if labels is not None and "labels" not in argument_names(self._model_fn):
             raise GraphValueError("model_fn does not take labels, but input_fn returns labels.")
         logger.info("Calling model_fn.")
-        spec = call_with(
-            self._model_fn, features=features, labels=labels, mode=mode, params=self.params, config=config
+        spec = self._run_model_fn(
+            features=features, labels=labels, mode=mode, params=self.params, config=config
         )
         logger.info("Done calling model_fn.")
         if not isinstance(spec, EstimatorSpec):
             raise GraphValueError(f"model_fn should return an EstimatorSpec, got {type(spec).__name__}.")
         return spec
+
+    def _run_model_fn(self, **arguments: Any) -> Any:
+        """What the model function returns for those of the arguments that it takes."""
+        return call_with(self._model_fn, **arguments)
 
     async def _warm_start(self, checkpoint_path: str | None) -> None:
         """Take initial values from the warm start's checkpoint, if this estimator has none of its own."""
