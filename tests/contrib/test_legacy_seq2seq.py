@@ -278,6 +278,30 @@ async def test_one_encoder_serves_decoders_by_name():
     assert {name.split("/")[1] for name in names()} == {"rnn", "one2many_decoder_x", "one2many_decoder_y"}
 
 
+async def test_cells_within_cells_are_copied_as_they_were_before_the_first_call():
+    inner = ax.nn.rnn_cell.DropoutWrapper(ax.nn.rnn_cell.GRUCell(UNITS), output_keep_prob=1.0)
+    projected = ax.contrib.rnn.InputProjectionWrapper(ax.nn.rnn_cell.GRUCell(UNITS), 2)
+    cell = ax.nn.rnn_cell.MultiRNNCell([inner, projected])
+
+    def model(encoder_inputs, decoder_inputs):
+        return seq2seq.embedding_attention_seq2seq(
+            encoder_inputs, decoder_inputs, cell, SOURCE_SYMBOLS, SYMBOLS, SIZE
+        )
+
+    steps = [ax.constant(each) for each in WEIGHTS]
+    outputs, _ = seq2seq.model_with_buckets(
+        list(SOURCE), list(TARGET), list(TARGET), steps, [(1, 1), (2, 2)], model
+    )
+
+    async with ax.Session() as session:
+        await session.run(ax.global_variables_initializer())
+        found = await session.run(outputs)
+
+    assert len(names()) == len(ax.global_variables())
+    assert [each.shape for each in found[1]] == [(BATCH, SYMBOLS)] * 2
+    assert {"rnn", "embedding_attention_decoder"} == {name.split("/")[1] for name in names()}
+
+
 LOGITS = drawn(3, DECODER_STEPS, BATCH, SYMBOLS)
 WEIGHTS = np.array([[1, 1], [1, 0.5], [0, 1], [0, 0]], np.float32)
 
@@ -317,12 +341,21 @@ async def test_another_loss_function_gets_labels_and_logits():
     assert close(found, expected)
 
 
+@pytest.mark.parametrize("one_cell", [False, True])
 @pytest.mark.parametrize("by_example", [False, True])
-async def test_buckets_share_their_variables(by_example):
+async def test_buckets_share_their_variables(by_example, one_cell):
+    cell = ax.nn.rnn_cell.GRUCell(UNITS)
+
     def model(encoder_inputs, decoder_inputs):
         return seq2seq.embedding_rnn_seq2seq(
-            encoder_inputs, decoder_inputs, ax.nn.rnn_cell.GRUCell(UNITS), SOURCE_SYMBOLS, SYMBOLS, SIZE, scope="a"
-        )  # fmt: skip
+            encoder_inputs,
+            decoder_inputs,
+            cell if one_cell else ax.nn.rnn_cell.GRUCell(UNITS),
+            SOURCE_SYMBOLS,
+            SYMBOLS,
+            SIZE,
+            scope="a",
+        )
 
     given = weights(EMBEDDING)
     outputs, costs = seq2seq.model_with_buckets(

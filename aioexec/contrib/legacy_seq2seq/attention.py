@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.contrib.legacy_seq2seq.cell_copies import unbuilt_copy
 from aioexec.contrib.legacy_seq2seq.decoders import LoopFunction, by_feed_previous, embedding_of_best
 from aioexec.contrib.legacy_seq2seq.models import Decoded
 from aioexec.contrib.rnn.linear import linear
@@ -220,7 +220,7 @@ def embedding_attention_seq2seq(
         GraphValueError: as `embedding_attention_decoder`.
     """
     with variable_scope(scope or "embedding_attention_seq2seq", dtype=dtype) as opened:
-        encoder = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
+        encoder = EmbeddingWrapper(unbuilt_copy(cell), num_encoder_symbols, embedding_size)
         encoded, state = static_rnn(encoder, encoder_inputs, dtype=opened.dtype)
         states = concat([reshape(each, [-1, 1, cell.output_size]) for each in encoded], 1)
         output_size = None

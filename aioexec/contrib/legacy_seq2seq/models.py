@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.contrib.legacy_seq2seq.cell_copies import unbuilt_copy
 from aioexec.contrib.legacy_seq2seq.decoders import (
     LoopFunction,
     by_feed_previous,
@@ -39,7 +39,7 @@ def basic_rnn_seq2seq(
         scope: the variable scope or its name, by default `basic_rnn_seq2seq`.
     """
     with variable_scope(scope or "basic_rnn_seq2seq"):
-        _, state = static_rnn(copy.deepcopy(cell), encoder_inputs, dtype=dtype)
+        _, state = static_rnn(unbuilt_copy(cell), encoder_inputs, dtype=dtype)
         return rnn_decoder(decoder_inputs, state, cell)
 
 
@@ -90,7 +90,7 @@ def embedding_rnn_seq2seq(
         GraphValueError: the projection has other shapes.
     """
     with variable_scope(scope or "embedding_rnn_seq2seq", dtype=dtype) as opened:
-        encoder = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
+        encoder = EmbeddingWrapper(unbuilt_copy(cell), num_encoder_symbols, embedding_size)
         _, state = static_rnn(encoder, encoder_inputs, dtype=opened.dtype)
         if output_projection is None:
             cell = OutputProjectionWrapper(cell, num_decoder_symbols)
