@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.linear_operators.lower_triangular import (
+        LinearOperatorLowerTriangular as LinearOperatorLowerTriangular,
+    )
+    from aioexec.linear_operators.operator import LinearOperator as LinearOperator
     from aioexec.ops.array.arrays import matrix_transpose as matrix_transpose, matrix_transpose as transpose
     from aioexec.ops.linalg.decompositions import (
         cholesky as cholesky,
@@ -17,6 +21,15 @@ if TYPE_CHECKING:
         svd as svd,
     )
     from aioexec.ops.linalg.einsum import einsum as einsum
+    from aioexec.ops.linalg.factored import (
+        adjoint as adjoint,
+        lu_matrix_inverse as lu_matrix_inverse,
+        lu_reconstruct as lu_reconstruct,
+        lu_solve as lu_solve,
+        matrix_rank as matrix_rank,
+        matvec as matvec,
+        pinv as pinv,
+    )
     from aioexec.ops.linalg.linear_equations import (
         cholesky_solve as cholesky_solve,
         logdet as logdet,
@@ -45,9 +58,12 @@ if TYPE_CHECKING:
     from aioexec.ops.linalg.products import cross as cross, matmul as matmul
     from aioexec.ops.linalg.tensordot import tensordot as tensordot
     from aioexec.ops.nn.nn_ops import l2_normalize as l2_normalize
-    from aioexec.ops.reduction.norms import norm as norm
+    from aioexec.ops.reduction.norms import global_norm as global_norm, norm as norm, normalize as normalize
 
     __all__ = [
+        "LinearOperator",
+        "LinearOperatorLowerTriangular",
+        "adjoint",
         "band_part",
         "cholesky",
         "cholesky_solve",
@@ -60,15 +76,23 @@ if TYPE_CHECKING:
         "einsum",
         "expm",
         "eye",
+        "global_norm",
         "inv",
         "l2_normalize",
         "logdet",
         "logm",
         "lstsq",
         "lu",
+        "lu_matrix_inverse",
+        "lu_reconstruct",
+        "lu_solve",
         "matmul",
+        "matrix_rank",
         "matrix_transpose",
+        "matvec",
         "norm",
+        "normalize",
+        "pinv",
         "qr",
         "set_diag",
         "slogdet",

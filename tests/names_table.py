@@ -132,6 +132,16 @@ true_positives_at_thresholds
 """`tf.metrics.name` of TensorFlow, `aioexec.metrics.name` here."""
 
 MODULES = {
+    "linalg": words("""
+adjoint band_part cholesky cholesky_solve cross det diag diag_part eigh eigvalsh einsum expm eye global_norm inv l2_normalize
+logdet logm lstsq lu lu_matrix_inverse lu_reconstruct lu_solve matmul matrix_rank matrix_transpose matvec norm normalize pinv
+qr set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part tensordot trace transpose triangular_solve
+"""),
+    "random": words("""
+all_candidate_sampler categorical fixed_unigram_candidate_sampler gamma get_seed learned_unigram_candidate_sampler
+log_uniform_candidate_sampler multinomial normal poisson set_random_seed shuffle stateless_categorical stateless_multinomial
+stateless_normal stateless_truncated_normal stateless_uniform truncated_normal uniform uniform_candidate_sampler
+"""),
     "app": words("run"),
     "gfile": words("""
         Copy DeleteRecursively Exists FastGFile GFile Glob IsDirectory ListDirectory MakeDirs MkDir Open Remove Rename Stat Walk

@@ -29,7 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
-    ["layers < recurrent", "distributions", "keras", "data"],
+    ["layers < recurrent", "distributions", "linear_operators", "keras", "data"],
     ["sessions"],
     ["distributed < train"],
     ["feature_column < estimator"],

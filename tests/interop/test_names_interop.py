@@ -79,6 +79,12 @@ DIFFERENT = {
     **dict.fromkeys(
         ("nn.embedding_lookup_sparse", "nn.safe_embedding_lookup_sparse"), "`allow_fast_lookup` came with 2.x"
     ),
+    **dict.fromkeys(
+        ("random.stateless_normal", "random.stateless_truncated_normal", "random.stateless_uniform"),
+        "`alg` came with 2.x",
+    ),
+    "linalg.matmul": "`output_type`, `grad_a` and `grad_b` came with 2.x",
+    "linalg.einsum": "names `name` instead of looking for it among the keywords",
     "nn.top_k": "`index_type` came with 2.x",
     **dict.fromkeys(
         (

@@ -50,6 +50,22 @@ def norm(
         return result if keep else squeezed(result, axis)
 
 
+def normalize(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Divide a tensor by its `norm` along `axis`.
+
+    Returns:
+        The quotient, and the norm with the reduced dimensions kept as 1.
+    """
+    with op_scope(name, "normalize", tensor):
+        given = convert_to_tensor(tensor)
+        length = norm(given, ord, axis, keepdims=True)
+        if length.dtype.base_dtype is not given.dtype.base_dtype:
+            length = apply_op("Cast", length, DstT=given.dtype.base_dtype)
+        return apply_op("RealDiv", given, length), length
+
+
 def norm_kept(x: Tensor, ord: Any, axis: Any) -> Tensor:
     """Return the norm with reduced dimensions kept as 1; `axis` is a list for matrices."""
     if ord in ("fro", "euclidean", 2):

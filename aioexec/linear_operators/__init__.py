@@ -1,0 +1,1 @@
+"""Matrices given by their structure, under the names of `tf.linalg`."""
