@@ -8,7 +8,7 @@ A port goes through these modules:
 3. `inference.py` finds out, over all files together, which expressions are sessions, savers, functions of the program and
    so on. `api.py` reads off aioexec itself what has to be awaited.
 4. `coroutines.py` decides which calls are awaited, and hence which functions become `async`.
-5. `rewriting.py`, `module_level.py` and `imports.py` make the edits.
+5. `rewriting.py`, `module_level.py`, `imports.py` and `other_libraries.py` make the edits.
 
 The syntax trees are those of `ast`. Rejected: LibCST, whose trees keep the layout too. The edits are few and local, so that
 places in the text are enough, and the command needs no library besides Python's own.

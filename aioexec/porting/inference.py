@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from aioexec.porting import api, kinds
-from aioexec.porting.calls import CallResults
+from aioexec.porting.calls import THREAD, CallResults
 from aioexec.porting.import_paths import find_file, holds_modules, own_path
 from aioexec.porting.kinds import (
     NONE,
@@ -392,10 +392,15 @@ class Inference:
             if found:
                 break
         else:
+            if name == "join" and self._is_thread(owner.made) and (body := self.method(owner.made, "run")):
+                return frozenset([OwnFunction(body, True)])  # as for ThreadOf
             for base in self.api_bases(owner.made):
                 if api.method_of(base, name) is not api.MISSING:
                     found |= self._api_member(base, name)
         return frozenset(found)
+
+    def _is_thread(self, made: Class) -> bool:
+        return any(External(THREAD) in self.bases(each) for each in self.ancestors(made))
 
     def bases(self, made: Class) -> Kinds:
         """The kinds of the base classes."""

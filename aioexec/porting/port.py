@@ -7,13 +7,13 @@ import os.path
 from collections.abc import Mapping
 
 from aioexec.data_classes import dataclass
-from aioexec.porting.callbacks import rewrite_callbacks
 from aioexec.porting.coroutines import Site, decide
 from aioexec.porting.findings import Finding
 from aioexec.porting.import_paths import find_file
 from aioexec.porting.imports import missing_names, rewrite_imports
 from aioexec.porting.inference import Inference
 from aioexec.porting.module_level import rewrite_module_level
+from aioexec.porting.other_libraries import OtherLibraries
 from aioexec.porting.rewriting import Rewriter
 from aioexec.porting.scopes import Module
 from aioexec.porting.source import Source
@@ -62,7 +62,7 @@ def _port_module(module: Module, inference: Inference, sites: list[Site]) -> Por
     findings = missing_names(module, inference) + rewrite_imports(source, module, inference)
     rewriter = Rewriter(module, inference, [site for site in sites if site.module is module])
     rewriter.run()
-    findings += rewriter.findings + rewrite_callbacks(module, inference)
+    findings += rewriter.findings + OtherLibraries(module, inference).run()
     text = source.edits.apply()
     more: list[Finding] = []
     if rewriter.awaited:

@@ -34,16 +34,18 @@ class CoroutineThread(TaskThread):
         *,
         daemon: bool | None = None,
     ) -> None:
-        call = partial(_run, target, tuple(args), dict(kwargs or {}))
-        super().__init__(call, name or f"CoroutineThread-{next(_numbers)}", bool(daemon))
+        super().__init__(self._begin, name or f"CoroutineThread-{next(_numbers)}", bool(daemon))
+        self._call = None if target is None else partial(target, *args, **(kwargs or {}))
 
     def setDaemon(self, daemonic: bool) -> None:
         """Store `daemon`."""
         self.daemon = daemonic
 
-
-async def _run(target: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if target is not None:
-        result = target(*args, **kwargs)
+    async def _begin(self) -> None:
+        result = self.run()
         if inspect.isawaitable(result):
             await result
+
+    def run(self) -> Any:
+        """Call the target; a subclass may override it, as a coroutine function too."""
+        return None if self._call is None else self._call()

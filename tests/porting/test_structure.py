@@ -411,3 +411,67 @@ def test_objects_in_named_tuples_are_known():
     assert findings == []
     assert "    name.decode(" in text
     assert "return await built.model.eval(sess) + await x.step.eval(session=sess)" in text
+
+
+def test_classes_of_threads_become_classes_of_tasks():
+    text, findings = ported(
+        """
+        from threading import Thread
+        import time
+
+        class Worker(Thread):
+            def __init__(self, sess):
+                Thread.__init__(self)
+                self.sess = sess
+
+            def run(self):
+                self.sess.run("x")
+                time.sleep(0.1)
+
+        def start(sess):
+            workers = [Worker(sess) for i in range(2)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            time.sleep(1)
+        """
+    )
+
+    assert findings == []
+    assert "class Worker(CoroutineThread):" in text
+    assert "CoroutineThread.__init__(self)" in text
+    assert "async def run(self):" in text
+    assert "        await asyncio.sleep(0.1)" in text
+    assert "workers = [Worker(sess) for i in range(2)]" in text
+    assert "        worker.start()" in text
+    assert "        await worker.join()" in text
+    assert "    await asyncio.sleep(1)" in text
+
+
+def test_unit_tests_and_applications_of_absl():
+    text, findings = ported(
+        """
+        import unittest
+        from absl import app
+
+        class ModelTest(unittest.TestCase):
+            def setUp(self):
+                self.sess = tf.Session()
+                self.sess.run("x")
+
+            def test_value(self):
+                self.assertEqual(self.sess.run("x"), 1)
+
+        def main(argv):
+            tf.Session().run("x")
+
+        app.run(main)
+        """
+    )
+
+    assert findings == []
+    assert "class ModelTest(unittest.IsolatedAsyncioTestCase):" in text
+    assert "async def asyncSetUp(self):" in text
+    assert "async def test_value(self):" in text
+    assert "app.run(lambda argv: asyncio.run(main(argv)))" in text

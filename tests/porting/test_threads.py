@@ -41,3 +41,22 @@ async def test_a_coordinator_joins_it():
     await coord.join([thread])
 
     assert not thread.is_alive()
+
+
+async def test_a_subclass_overrides_run():
+    done = []
+
+    class Worker(CoroutineThread):
+        def __init__(self, value):
+            super().__init__()
+            self.value = value
+
+        async def run(self):
+            await asyncio.sleep(0)
+            done.append(self.value)
+
+    worker = Worker(3)
+    worker.start()
+    await worker.join()
+
+    assert done == [3]

@@ -55,4 +55,7 @@ PROGRAMS = [
     Program("wide_and_deep", 6),
     Program("dataset_iterator", 3),
     Program("generator_dataset", 6),
+    Program("a3c", 5),
+    Program("crf_tagger", 6),
+    Program("absl_app", 8),
 ]
