@@ -97,6 +97,9 @@ max_pooling1d max_pooling2d max_pooling3d average_pooling1d average_pooling2d av
 """`tf.layers.name` of TensorFlow, `aioexec.layers.name` here."""
 
 ESTIMATOR = words("""
+CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook
+NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer SessionRunArgs SessionRunContext SessionRunHook
+SessionRunValues StepCounterHook StopAtStepHook SummarySaverHook classifier_parse_example_spec regressor_parse_example_spec
 BaselineClassifier BaselineRegressor DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor
 LinearClassifier LinearRegressor
 Estimator EstimatorSpec EvalSpec Exporter ModeKeys RunConfig TrainSpec VocabInfo WarmStartSettings train_and_evaluate

@@ -17,10 +17,23 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.estimator.exporters": "Exporter",
     "aioexec.estimator.inputs": "inputs=",
     "aioexec.estimator.modes": "ModeKeys",
+    "aioexec.estimator.parsing": "classifier_parse_example_spec regressor_parse_example_spec",
     "aioexec.estimator.run_config": "RunConfig",
     "aioexec.estimator.specification": "EstimatorSpec",
     "aioexec.estimator.specs": "EvalSpec TrainSpec",
     "aioexec.estimator.training": "train_and_evaluate",
     "aioexec.estimator.warm_starts": "WarmStartSettings",
     "aioexec.train.checkpoints.warm_starting": "VocabInfo",
+    "aioexec.train.hooks.feed_hooks": "FeedFnHook FinalOpsHook",
+    "aioexec.train.hooks.logging_hooks": "LoggingTensorHook StepCounterHook",
+    "aioexec.train.hooks.profiler_hook": "ProfilerHook",
+    "aioexec.train.hooks.saving_hooks": "CheckpointSaverHook CheckpointSaverListener",
+    "aioexec.train.hooks.session_run_hook": (
+        "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"
+    ),
+    "aioexec.train.hooks.stopping_hooks": (
+        "GlobalStepWaiterHook NanLossDuringTrainingError NanTensorHook StopAtStepHook"
+    ),
+    "aioexec.train.hooks.summary_hooks": "SummarySaverHook",
+    "aioexec.train.hooks.timers": "SecondOrStepTimer",
 }
