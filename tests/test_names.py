@@ -11,8 +11,8 @@ from aioexec.client import device_lib, session, timeline
 from aioexec.errors import GraphTypeError
 from aioexec.formats import protos
 from aioexec.formats.protos import ConfigProto
+from tests.contrib_names import CONTRIB
 from tests.names_table import (
-    CONTRIB,
     DATA,
     ELSEWHERE,
     ERRORS,

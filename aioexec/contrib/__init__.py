@@ -16,14 +16,19 @@ if TYPE_CHECKING:
         layers as layers,
         learn as learn,
         legacy_seq2seq as legacy_seq2seq,
+        lookup as lookup,
         losses as losses,
         metrics as metrics,
+        opt as opt,
         rnn as rnn,
         seq2seq as seq2seq,
         slim as slim,
+        staging as staging,
+        summary as summary,
         tensorboard as tensorboard,
         tpu as tpu,
         training as training,
+        util as util,
     )
 else:
     __getattr__, __dir__ = public_names(__name__)

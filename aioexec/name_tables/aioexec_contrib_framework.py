@@ -14,6 +14,8 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.framework.assignments": (
         "assign_from_checkpoint assign_from_checkpoint_fn assign_from_values assign_from_values_fn"
     ),
+    "aioexec.contrib.framework.nest": "nest=",
+    "aioexec.contrib.framework.python": "python=",
     "aioexec.contrib.framework.selection": (
         "filter_variables get_local_variables get_model_variables get_trainable_variables get_unique_variable "
         "get_variable_full_name get_variables get_variables_by_name get_variables_by_suffix get_variables_to_restore"

@@ -18,7 +18,9 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.layers.depthwise": (
         "conv2d_in_plane convolution2d_in_plane separable_conv2d separable_convolution2d"
     ),
-    "aioexec.contrib.layers.embeddings": "bow_encoder embed_sequence embedding_lookup_unique",
+    "aioexec.contrib.layers.embeddings": (
+        "bow_encoder embed_sequence embedding_lookup_unique safe_embedding_lookup_sparse"
+    ),
     "aioexec.contrib.layers.initializers": (
         "variance_scaling_initializer xavier_initializer xavier_initializer_conv2d"
     ),
@@ -28,7 +30,8 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.layers.optimization": (
         "OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES adaptive_clipping_fn optimize_loss"
     ),
-    "aioexec.contrib.layers.pooling": "avg_pool2d avg_pool3d max_pool2d max_pool3d",
+    "aioexec.contrib.layers.pooling": "avg_pool2d avg_pool3d max_pool2d max_pool3d pool",
+    "aioexec.contrib.layers.python": "python=",
     "aioexec.contrib.layers.regularizers": (
         "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer"
     ),

@@ -34,18 +34,26 @@ SOURCES: Final[dict[str, str]] = {
         "conv2d_in_plane convolution2d_in_plane separable_conv2d separable_convolution2d"
     ),
     "aioexec.contrib.layers.initializers": (
-        "variance_scaling_initializer xavier_initializer xavier_initializer_conv2d"
+        "initializers= variance_scaling_initializer xavier_initializer xavier_initializer_conv2d"
     ),
     "aioexec.contrib.layers.normalizations": "group_norm instance_norm layer_norm unit_norm",
     "aioexec.contrib.layers.pooling": "avg_pool2d avg_pool3d max_pool2d max_pool3d",
     "aioexec.contrib.layers.regularizers": (
-        "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer"
+        "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer regularizers= sum_regularizer"
     ),
     "aioexec.contrib.layers.reshaping": (
         "bias_add dense_to_sparse dropout flatten images_to_sequence maxout one_hot_encoding sequence_to_images softmax"
     ),
+    "aioexec.contrib.layers.utils": "utils=",
     "aioexec.contrib.losses": "losses=",
     "aioexec.contrib.metrics": "metrics=",
+    "aioexec.contrib.slim.data.data_decoder": "data_decoder=",
+    "aioexec.contrib.slim.data.data_provider": "data_provider=",
+    "aioexec.contrib.slim.data.dataset": "dataset=",
+    "aioexec.contrib.slim.data.dataset_data_provider": "dataset_data_provider=",
+    "aioexec.contrib.slim.data.parallel_reader": "parallel_reader=",
+    "aioexec.contrib.slim.data.prefetch_queue": "prefetch_queue=",
+    "aioexec.contrib.slim.data.tfexample_decoder": "tfexample_decoder=",
     "aioexec.contrib.slim.evaluation": "evaluation=",
     "aioexec.contrib.slim.learning": "learning=",
     "aioexec.contrib.slim.model_analyzer": "model_analyzer=",

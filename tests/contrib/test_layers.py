@@ -232,6 +232,26 @@ def test_volumes_are_pooled():
     assert layers.avg_pool3d(x, 2, stride=1, padding="SAME").shape.as_list() == [2, 4, 6, 4, 3]
 
 
+async def test_pooling_of_any_rank():
+    x = drawn(1, 6, 2)
+    found = await evaluated([layers.pool(x, 2, "MAX", stride=2), layers.pool(x, [2], "AVG", stride=2)])
+
+    np.testing.assert_allclose(found[0], x.reshape(1, 3, 2, 2).max(2), rtol=1e-6)
+    np.testing.assert_allclose(found[1], x.reshape(1, 3, 2, 2).mean(2), rtol=1e-5, atol=1e-6)
+    with pytest.raises(GraphValueError, match="Rank"):
+        layers.pool(ax.placeholder(ax.float32, [2, 3]), 2, "MAX")
+    with pytest.raises(GraphValueError, match="positive integers"):
+        layers.pool(x, 0, "MAX")
+
+
+async def test_examples_without_ids_are_embedded():
+    ids = ax.SparseTensor([[0, 0], [0, 1], [2, 0]], ax.constant([1, 0, 2], ax.int64), [3, 2])
+    table = drawn(3, 4)
+    found = await evaluated(layers.safe_embedding_lookup_sparse(ax.constant(table), ids))
+
+    np.testing.assert_allclose(found, [table[:2].mean(0), np.zeros(4), table[2]], rtol=1e-5)
+
+
 async def test_a_layer_is_repeated_and_stacked():
     x = drawn(2, 4)
     layers.repeat(x, 2, layers.fully_connected, 4, scope="r")

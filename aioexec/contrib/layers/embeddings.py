@@ -15,6 +15,7 @@ from aioexec.ops.array.gathering import gather
 from aioexec.ops.array.joining import concat
 from aioexec.ops.array.shapes_of import shape
 from aioexec.ops.array.unique import unique
+from aioexec.ops.nn import safe_lookup
 from aioexec.ops.nn.embedding import embedding_lookup, embedding_lookup_sparse
 from aioexec.ops.reduction.reductions import reduce_mean
 from aioexec.ops.state.variable_scope import variable_scope
@@ -32,6 +33,29 @@ def embedding_lookup_unique(
         found: Tensor = reshape(gather(rows, places), whole)
         found.set_shape(ids.shape.concatenate(rows.shape[1:]))
         return found
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: SparseTensor,
+    sparse_weights: SparseTensor | None = None,
+    combiner: str | None = None,
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: Any = None,
+) -> Tensor:
+    """As `aioexec.nn.safe_embedding_lookup_sparse`; the combiner is by default "mean"."""
+    return safe_lookup.safe_embedding_lookup_sparse(
+        embedding_weights,
+        sparse_ids,
+        sparse_weights,
+        combiner or "mean",
+        default_id,
+        name,
+        partition_strategy,
+        max_norm,
+    )
 
 
 def embed_sequence(

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
         model_variable as model_variable,
         variable as variable,
     )
+    from aioexec.contrib.layers import (
+        initializers as initializers,
+        regularizers as regularizers,
+        utils as utils,
+    )
     from aioexec.contrib.layers.batch_normalization import batch_norm as batch_norm
     from aioexec.contrib.layers.compositions import (
         repeat as repeat,
@@ -115,6 +120,15 @@ if TYPE_CHECKING:
         queues as queues,
         summaries as summaries,
         variables as variables,
+    )
+    from aioexec.contrib.slim.data import (
+        data_decoder as data_decoder,
+        data_provider as data_provider,
+        dataset as dataset,
+        dataset_data_provider as dataset_data_provider,
+        parallel_reader as parallel_reader,
+        prefetch_queue as prefetch_queue,
+        tfexample_decoder as tfexample_decoder,
     )
     from aioexec.train.global_steps import (
         create_global_step as create_global_step,

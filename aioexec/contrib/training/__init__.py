@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.contrib.training.bucketing import (
+        bucket as bucket,
+        bucket_by_sequence_length as bucket_by_sequence_length,
+    )
     from aioexec.contrib.training.hparams import HParams as HParams, parse_values as parse_values
     from aioexec.contrib.training.loops import create_train_op as create_train_op, train as train
     from aioexec.contrib.training.train_ops import (

@@ -1,0 +1,1 @@
+"""Data sets of record files: their readers, decoders and queues."""
