@@ -1,4 +1,4 @@
-"""Fourier transforms under the names of `tf.signal`."""
+"""Fourier transforms, frames and windows under the names of `tf.signal`."""
 
 from __future__ import annotations
 
@@ -21,5 +21,13 @@ if TYPE_CHECKING:
         rfft2d as rfft2d,
         rfft3d as rfft3d,
     )
+    from aioexec.ops.signal.frames import frame as frame, overlap_and_add as overlap_and_add
+    from aioexec.ops.signal.mel import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
+    from aioexec.ops.signal.short_time import (
+        inverse_stft as inverse_stft,
+        inverse_stft_window_fn as inverse_stft_window_fn,
+        stft as stft,
+    )
+    from aioexec.ops.signal.windows import hamming_window as hamming_window, hann_window as hann_window
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -108,6 +108,8 @@ cluster_resolver.TFConfigClusterResolver cluster_resolver.TPUClusterResolver lea
 learn.datasets.Dataset learn.datasets.Datasets learn.datasets.mnist.DataSet learn.datasets.mnist.read_data_sets
 learn.preprocessing.ByteProcessor learn.preprocessing.CategoricalVocabulary learn.preprocessing.VocabularyProcessor
 learn.preprocessing.tokenizer learn.python.learn.datasets.mnist.read_data_sets tpu.CrossShardOptimizer tpu.InputPipelineConfig
-tpu.RunConfig tpu.TPUConfig tpu.TPUEstimator tpu.TPUEstimatorSpec tpu.cross_replica_sum
+tpu.RunConfig tpu.TPUConfig tpu.TPUEstimator tpu.TPUEstimatorSpec tpu.cross_replica_sum signal.frame signal.hamming_window
+signal.hann_window signal.inverse_stft signal.inverse_stft_window_fn signal.linear_to_mel_weight_matrix signal.overlap_and_add
+signal.stft
 """)
 """`tf.contrib.name` of TensorFlow 1.15, `aioexec.contrib.name` here."""

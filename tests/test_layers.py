@@ -47,7 +47,7 @@ ROWS: list[list[str]] = [
 # The packages inside these packages, from the bottom up: each imports only itself and what stands before it.
 ORDERS = {
     "ops": (
-        "common < array < math < reduction < random < linalg < control_flow < strings < convolution < pooling < "
+        "common < array < math < reduction < signal < random < linalg < control_flow < strings < convolution < pooling < "
         "normalization < image < state < containers < lookup < sparse < io < nn < training < functions < datasets"
     ),
     "distributed": "security < transport < client < cluster < worker < master < server",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         opt as opt,
         rnn as rnn,
         seq2seq as seq2seq,
+        signal as signal,
         slim as slim,
         staging as staging,
         summary as summary,

@@ -21,6 +21,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.opt": "opt=",
     "aioexec.contrib.rnn": "rnn=",
     "aioexec.contrib.seq2seq": "seq2seq=",
+    "aioexec.contrib.signal": "signal=",
     "aioexec.contrib.slim": "slim=",
     "aioexec.contrib.staging": "staging=",
     "aioexec.contrib.summary": "summary=",

@@ -9,4 +9,8 @@ from typing import Final
 
 SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.math.fourier": "fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d",
+    "aioexec.ops.signal.frames": "frame overlap_and_add",
+    "aioexec.ops.signal.mel": "linear_to_mel_weight_matrix",
+    "aioexec.ops.signal.short_time": "inverse_stft inverse_stft_window_fn stft",
+    "aioexec.ops.signal.windows": "hamming_window hann_window",
 }
