@@ -24,12 +24,15 @@ from aioexec.porting.source import Source
 _LOOPS = ast.For | ast.While | ast.comprehension
 
 
-def rewrite_module_level(text: str, path: str, imported: set[str]) -> tuple[str, list[Finding]]:
+def rewrite_module_level(
+    text: str, path: str, imported: set[str], *, is_imported: bool
+) -> tuple[str, list[Finding]]:
     """Move what awaits outside of functions into one; returns the text, and what has to be done by hand.
 
     Args:
         text: a file in which everything else was ported, so that `await` and the like may stand outside of functions.
         imported: names that other files import from this one.
+        is_imported: whether other files import this one.
     """
     module = Module(Source(path, text))
     body = module.source.tree.body
@@ -41,6 +44,9 @@ def rewrite_module_level(text: str, path: str, imported: set[str]) -> tuple[str,
         findings = _move_block(module, first, imported)
     else:
         findings = _move_rest(module, places[0], imported)
+        if is_imported:
+            message = "this runs when another file imports the module, perhaps in a running event loop: await it there instead"
+            findings.append(Finding(path, first.lineno, message))
     add_import(module.source, "asyncio")
     return module.source.edits.apply(), findings
 

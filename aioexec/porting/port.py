@@ -12,6 +12,7 @@ from aioexec.porting.findings import Finding
 from aioexec.porting.import_paths import find_file
 from aioexec.porting.imports import missing_names, rewrite_imports
 from aioexec.porting.inference import Inference
+from aioexec.porting.kinds import OwnModule
 from aioexec.porting.module_level import rewrite_module_level
 from aioexec.porting.other_libraries import OtherLibraries
 from aioexec.porting.rewriting import Rewriter
@@ -66,24 +67,25 @@ def _port_module(module: Module, inference: Inference, sites: list[Site]) -> Por
     text = source.edits.apply()
     more: list[Finding] = []
     if rewriter.awaited:
-        text, more = rewrite_module_level(text, source.path, _names_imported(module, inference))
+        names = _names_imported(module, inference)
+        text, more = rewrite_module_level(text, source.path, names or set(), is_imported=names is not None)
     ordered = sorted({*findings, *more}, key=lambda each: (each.line, each.message))
     return Ported(text, tuple(ordered))
 
 
-def _names_imported(module: Module, inference: Inference) -> set[str]:
-    """The names that other files of the program import from a file, or read as attributes of it."""
+def _names_imported(module: Module, inference: Inference) -> set[str] | None:
+    """The names that other files import from a file, or read as attributes of it; None if none imports it."""
     names: set[str] = set()
+    is_imported = False
     for other in inference.modules.values():
         for node in ast.walk(other.source.tree) if other is not module else ():
             if isinstance(node, ast.ImportFrom):
                 path = find_file(inference.modules, other.source.path, node.module or "", node.level)
                 if path == module.source.path:
+                    is_imported = True
                     names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.Attribute) and module.source.tree in {
-                kind.module.source.tree
-                for kind in inference.of(node.value, other)
-                if hasattr(kind, "module") and isinstance(kind.module, Module)
-            }:
+            elif isinstance(node, ast.Name) and OwnModule(module) in inference.of(node, other):
+                is_imported = True
+            elif isinstance(node, ast.Attribute) and OwnModule(module) in inference.of(node.value, other):
                 names.add(node.attr)
-    return names
+    return names if is_imported else None

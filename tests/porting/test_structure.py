@@ -475,3 +475,20 @@ def test_unit_tests_and_applications_of_absl():
     assert "async def asyncSetUp(self):" in text
     assert "async def test_value(self):" in text
     assert "app.run(lambda argv: asyncio.run(main(argv)))" in text
+
+
+def test_a_module_that_runs_a_session_when_it_is_imported_is_reported():
+    results = port(
+        {
+            "data.py": "import tensorflow as tf\nsess = tf.Session()\nvalue = sess.run('x')\n",
+            "main.py": "import data\n\nprint(data.value)\n",
+        }
+    )
+
+    assert results["data.py"].text == (
+        "import asyncio\nimport aioexec as tf\nsess = tf.Session()\n\n\nasync def main():\n    global value\n"
+        "    value = await sess.run('x')\n\n\nasyncio.run(main())\n"
+    )
+    assert [str(each) for each in results["data.py"].findings] == [
+        "data.py:3: this runs when another file imports the module, perhaps in a running event loop: await it there instead"
+    ]

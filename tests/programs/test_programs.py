@@ -8,6 +8,7 @@ from tests.programs.programs import EXPECTED, PROGRAMS
 from tests.programs.running import Program, run_ported
 
 
+@pytest.mark.slow
 @pytest.mark.may_block
 @pytest.mark.filterwarnings(
     "ignore:.*was never stopped:ResourceWarning"
