@@ -39,10 +39,10 @@ class GuardError(Exception):
 class RunMemory:
     """The memory of one run of a program.
 
-    `arrays` are bound to the first slots; `news` the new contents of variables that are not written in place; `kept`
-    are arrays that breaks bound to slots; `objects` are values that memory cannot hold. `walker` is the
-    program's; `trace` is None in a run that is not traced; `inner` is the loop or conditional that Python runs,
-    `region` the parallel region that is being executed, or that was not executed to its end.
+    `arrays` are bound to the first slots, and rows write those from the slot `first_written` on; `news` the new contents of
+    variables that are not written in place; `kept` are arrays that breaks bound to slots; `objects` are values that memory
+    cannot hold. `walker` is the program's; `trace` is None in a run that is not traced; `inner` is the loop or conditional that
+    Python runs, `region` the parallel region that is being executed, or that was not executed to its end.
 
     Args:
         inputs: values of `variant.inputs`.
@@ -58,6 +58,7 @@ class RunMemory:
 
     __slots__ = (
         "arrays",
+        "first_written",
         "frame",
         "inner",
         "kept",
@@ -81,6 +82,7 @@ class RunMemory:
         queued: bool = False,
     ) -> None:
         self.program = program
+        self.first_written = len(inputs)
         self.outputs: list[Array] = []
         try:
             for shape, dtype in program.specs:
@@ -156,6 +158,8 @@ class RunMemory:
         variant, spec = self.program.variant, place.spec
         if place.slot < len(self.arrays):
             memory = self.arrays[place.slot]
+            if place.slot >= self.first_written:  # as a view, so that a list that keeps the value copies it
+                memory = memory[...]
         elif place.slot == variant.arena_slot:
             memory = self.frame.arena
         elif place.slot == variant.constants_slot:

@@ -17,7 +17,17 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.graph.kernels.kernel import Alias, Kernel, Launches, ListUse, Operand, Role, Spec
+from aioexec.graph.kernels.kernel import (
+    Alias,
+    Attrs,
+    Kernel,
+    Launches,
+    ListUse,
+    ListVerb,
+    Operand,
+    Role,
+    Spec,
+)
 from aioexec.graph.kernels.panels import Storage
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext, output_dims
@@ -87,7 +97,7 @@ class Layout(LayoutState):
             if reason is not None:
                 self._lay_break(position, instruction, inputs, reason)
             return
-        if row.lists is not None and self._with_lists and _is_of_lists(row.lists, inputs):
+        if row.lists is not None and self._with_lists and _is_of_lists(row.lists, inputs, node.op.attrs):
             lay_list(self, position, instruction, inputs)
             return
         source = self._forward(position, instruction, inputs)
@@ -417,7 +427,12 @@ def _output_refusal(specs: Sequence[Spec] | None) -> str | None:
     return None
 
 
-def _is_of_lists(use: ListUse, inputs: list[AbstractValue]) -> bool:
+def _is_of_lists(use: ListUse, inputs: list[AbstractValue], attrs: Attrs) -> bool:
+    """Whether an op makes or uses a list that may be in memory; an array of dynamic size is an object, with all its uses."""
+    if use.verb is ListVerb.RESERVE and attrs.get("dynamic_size"):
+        return False
+    if not use.also_tensors and inputs and isinstance(inputs[0], Object):
+        return False
     return not use.also_tensors or any(isinstance(abstract, InMemory) for abstract in inputs)
 
 
