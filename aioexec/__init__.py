@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         python_io as python_io,
         queue as queue,
         random as random,
+        raw_ops as raw_ops,
         resource_loader as resource_loader,
         signal as signal,
         sparse as sparse,

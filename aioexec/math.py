@@ -51,6 +51,11 @@ if TYPE_CHECKING:
         not_equal as not_equal,
     )
     from aioexec.ops.math.complex_numbers import angle as angle, conj as conj, imag as imag, real as real
+    from aioexec.ops.math.derived_functions import (
+        erfcinv as erfcinv,
+        polyval as polyval,
+        reciprocal_no_nan as reciprocal_no_nan,
+    )
     from aioexec.ops.math.extremes import maximum as maximum, minimum as minimum
     from aioexec.ops.math.histograms import bincount as bincount
     from aioexec.ops.math.math_functions import (

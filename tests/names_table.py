@@ -28,6 +28,7 @@ clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm 
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
 OpError QUANTIZED_DTYPES get_logger
 sequence_mask random_crop arg_max arg_min histogram_fixed_width_bins make_tensor_proto make_ndarray get_static_value is_tensor
+sort argsort repeat batch_gather numpy_function py_function string_strip
 is_numeric_tensor dimension_value dimension_at_index variable_op_scope
 tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update
 sparse_mask sparse_merge sparse_reduce_max_sparse sparse_reduce_sum_sparse sparse_reset_shape sparse_to_indicator
@@ -177,6 +178,11 @@ stateless_normal stateless_truncated_normal stateless_uniform truncated_normal u
         transpose
     """),
     "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
+    "math": words("erfcinv polyval reciprocal_no_nan"),
+    "random": words("""
+        all_candidate_sampler fixed_unigram_candidate_sampler get_seed learned_unigram_candidate_sampler
+        log_uniform_candidate_sampler uniform_candidate_sampler
+    """),
     "resource_loader": words("""
         get_data_files_path get_path_to_datafile get_root_dir_with_all_resources load_resource readahead_file_path
     """),

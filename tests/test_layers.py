@@ -36,7 +36,7 @@ ROWS: list[list[str]] = [
     ["serving"],
     [
         "api_switches < logging < version < compat < names < flags < app < debugging < gfile < io < manip < nest < "
-        "python_io < queue < resource_loader < sparse < spectral < "
+        "python_io < queue < raw_ops < resource_loader < sparse < spectral < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < client < test < examples < "
         "aioexec < demo < inspection < porting < cli",

@@ -91,6 +91,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.array.ordering": "reverse_sequence roll",
     "aioexec.ops.array.padding": "pad",
     "aioexec.ops.array.partitioning": "dynamic_partition dynamic_stitch",
+    "aioexec.ops.array.repeating": "batch_gather repeat",
     "aioexec.ops.array.reverse": "reverse reverse_v2",
     "aioexec.ops.array.searching": "searchsorted unravel_index",
     "aioexec.ops.array.set_difference": "setdiff1d",
@@ -125,7 +126,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.control_flow.while_loop": "while_loop",
     "aioexec.ops.convolution.functions": "required_space_to_batch_paddings",
     "aioexec.ops.functions.map_and_scan": "foldl foldr map_fn scan",
-    "aioexec.ops.functions.python": "py_func",
+    "aioexec.ops.functions.python": "numpy_function py_func py_function",
     "aioexec.ops.image.random_crops": "random_crop",
     "aioexec.ops.io.decoding": "decode_csv decode_raw",
     "aioexec.ops.io.example_functions": (
@@ -172,6 +173,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.nn.fake_quantization": (
         "fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel"
     ),
+    "aioexec.ops.nn.sorting": "argsort sort",
     "aioexec.ops.random.distributions": "random_gamma random_poisson",
     "aioexec.ops.random.random_ops": (
         "get_seed multinomial random_normal random_shuffle random_uniform set_random_seed truncated_normal"
@@ -235,7 +237,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.strings.edit_distance": "edit_distance",
     "aioexec.ops.strings.formats": "print",
     "aioexec.ops.strings.functions": (
-        "decode_base64 encode_base64 reduce_join string_join string_split substr"
+        "decode_base64 encode_base64 reduce_join string_join string_split string_strip substr"
     ),
     "aioexec.ops.strings.numbers": (
         "as_string string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong string_to_number"
@@ -245,6 +247,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.python_io": "python_io=",
     "aioexec.queue": "queue=",
     "aioexec.random": "random=",
+    "aioexec.raw_ops": "raw_ops=",
     "aioexec.resource_loader": "resource_loader=",
     "aioexec.sessions.conversions": "register_session_run_conversion_functions",
     "aioexec.sessions.interactive": "InteractiveSession",

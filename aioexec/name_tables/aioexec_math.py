@@ -19,6 +19,7 @@ SOURCES: Final[dict[str, str]] = {
         "not_equal"
     ),
     "aioexec.ops.math.complex_numbers": "angle conj imag real",
+    "aioexec.ops.math.derived_functions": "erfcinv polyval reciprocal_no_nan",
     "aioexec.ops.math.extremes": "maximum minimum",
     "aioexec.ops.math.histograms": "bincount",
     "aioexec.ops.math.math_functions": (

@@ -35,4 +35,8 @@ from aioexec.ops.control_flow.printing import Assert as Assert, Print as Print
 from aioexec.ops.control_flow.smart_cond import smart_cond as smart_cond
 from aioexec.ops.control_flow.while_loop import while_loop as while_loop
 from aioexec.ops.functions.map_and_scan import foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan
-from aioexec.ops.functions.python import py_func as py_func
+from aioexec.ops.functions.python import (
+    numpy_function as numpy_function,
+    py_func as py_func,
+    py_function as py_function,
+)

@@ -52,6 +52,7 @@ from aioexec.ops.array.partitioning import (
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
 )
+from aioexec.ops.array.repeating import batch_gather as batch_gather, repeat as repeat
 from aioexec.ops.array.reverse import reverse as reverse, reverse_v2 as reverse_v2
 from aioexec.ops.array.searching import searchsorted as searchsorted, unravel_index as unravel_index
 from aioexec.ops.array.set_difference import setdiff1d as setdiff1d
@@ -241,6 +242,7 @@ from aioexec.ops.nn.fake_quantization import (
     fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
+from aioexec.ops.nn.sorting import argsort as argsort, sort as sort
 from aioexec.ops.random.distributions import random_gamma as random_gamma, random_poisson as random_poisson
 from aioexec.ops.random.random_ops import (
     get_seed as get_seed,
@@ -337,6 +339,7 @@ from aioexec.ops.strings.functions import (
     reduce_join as reduce_join,
     string_join as string_join,
     string_split as string_split,
+    string_strip as string_strip,
     substr as substr,
 )
 from aioexec.ops.strings.numbers import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import aioexec
+from aioexec.graph import registry
 
 pytestmark = pytest.mark.interop
 
@@ -25,6 +27,28 @@ def ids(tf: Any, dtype: str = "int64") -> Any:
 
 
 CASES: dict[str, Callable[[Any], Any]] = {
+    "sort": lambda tf: tf.sort(X),
+    "sort along a dimension": lambda tf: tf.sort(X, axis=0, direction="DESCENDING"),
+    "sort integers": lambda tf: tf.sort(tf.constant([3, -(2**31), 5, 3], tf.int32)),
+    "sort unsigned": lambda tf: tf.sort(tf.constant([3, 0, 255], tf.uint8)),
+    "argsort": lambda tf: tf.argsort([[2.0, 1.0, 2.0, 1.0]]),
+    "argsort downwards": lambda tf: tf.argsort([2, 1, 2, 3], direction="DESCENDING", stable=True),
+    "argsort along a dimension": lambda tf: tf.argsort(np.arange(24).reshape(2, 3, 4) % 5, axis=-2),
+    "sort in an unknown direction": lambda tf: tf.sort(X, direction="UP"),
+    "repeat": lambda tf: tf.repeat(X, 2),
+    "repeat along a dimension": lambda tf: tf.repeat(X, 3, axis=1),
+    "repeat by numbers": lambda tf: tf.repeat(X, [2, 0], axis=0),
+    "repeat flat by numbers": lambda tf: tf.repeat([1, 2, 3], [0, 2, 1]),
+    "batch_gather": lambda tf: tf.batch_gather(X, [[2, 0], [1, 1]]),
+    "batch_gather of slices": lambda tf: tf.batch_gather(np.arange(12).reshape(2, 3, 2), [[2], [0]]),
+    "math.polyval": lambda tf: tf.math.polyval([1.0, -2.0, 0.5], X),
+    "math.polyval of nothing": lambda tf: tf.math.polyval([], X),
+    "math.polyval of a number": lambda tf: tf.math.polyval(3.0, X),
+    "math.reciprocal_no_nan": lambda tf: tf.math.reciprocal_no_nan(X),
+    "string_strip": lambda tf: tf.string_strip([" a ", "b"]),
+    "numpy_function": lambda tf: tf.numpy_function(lambda x, y: x + y, [X, 1.0], tf.float32),
+    "raw_ops": lambda tf: tf.raw_ops.Split(axis=1, value=X, num_split=3)[2],
+    "raw_ops of attributes": lambda tf: tf.raw_ops.Sum(input=X, axis=[1], keep_dims=True, name="total"),
     "sequence_mask": lambda tf: tf.sequence_mask([1, 3, 2]),
     "sequence_mask of a matrix": lambda tf: tf.sequence_mask([[1, 3], [2, 0]], 5, tf.float32),
     "sequence_mask of int64": lambda tf: tf.sequence_mask(tf.constant([1, 2], tf.int64), 3, tf.int32),
@@ -250,3 +274,15 @@ def test_what_is_a_tensor_is_what_tensorflow_calls_one(tf, value):
             ]
 
     assert answers(aioexec) == answers(tf)
+
+
+def test_raw_ops_take_tensorflows_arguments(tf):
+    for name in dir(aioexec.raw_ops):
+        theirs = getattr(tf.raw_ops, name, None)
+        if theirs is None:
+            continue
+        definition = registry.lookup(name).definition
+        renamed = {ours: theirs for theirs, ours in aioexec.raw_ops._RENAMED.get(name, {}).items()}
+        names = [each.name for each in definition.inputs] + [each.name for each in definition.attrs]
+        ours = {renamed.get(each, each) for each in names}
+        assert {*inspect.signature(theirs).parameters} - {"name"} <= ours, name

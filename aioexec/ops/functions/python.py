@@ -219,3 +219,34 @@ def py_func(
     _functions[function.token] = function
     graph.add_to_collection(_COLLECTION, function)
     return (list(op.outputs) or op) if several else op.outputs[0]
+
+
+def numpy_function(
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] | None = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Add a node that calls a function of arrays: `py_func` under its later name."""
+    return py_func(_required(func, "func"), inp or (), _required(Tout, "Tout"), stateful, name)
+
+
+def py_function(
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] | None = None,
+    Tout: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Add a node that calls a Python function with arrays, as `py_func` does.
+
+    There are no eager tensors: where TensorFlow passes them, and differentiates what the function does with them, this passes
+    arrays, and the node has no gradient.
+    """
+    return py_func(_required(func, "func"), inp or (), _required(Tout, "Tout"), name=name)
+
+
+def _required(value: Any, argument: str) -> Any:
+    if value is None:
+        raise GraphTypeError(f"py_function: argument {argument!r} is required")
+    return value
