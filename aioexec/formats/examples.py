@@ -99,22 +99,37 @@ class _Cursor:
 
 
 def features_of(example: bytes) -> dict[bytes, bytes]:
-    """Return the serialised features of an Example by key.
+    """Return the serialised features of an Example by key, or those of the context of a SequenceExample.
 
     Raises:
         ValueError: the bytes are not an Example.
     """
-    cursor = _Cursor(example, 0, len(example))
+    return _map_in(example, _FIRST_BLOCK)
+
+
+def feature_lists_of(example: bytes) -> dict[bytes, list[bytes]]:
+    """Return the lists of serialised features of a SequenceExample by key.
+
+    Raises:
+        ValueError: the bytes are not a SequenceExample.
+    """
+    lists = _map_in(example, _SECOND_BLOCK)
+    return {key: list(_blocks(_Cursor(found, 0, len(found)))) for key, found in lists.items()}
+
+
+def _map_in(message: bytes, tag: int) -> dict[bytes, bytes]:
+    """Return the entries of the maps in the fields of a message that have a tag."""
+    cursor = _Cursor(message, 0, len(message))
     found = {}
     while cursor.has_more():
-        if not cursor.next_is(_FIRST_BLOCK):
+        if not cursor.next_is(tag):
             cursor.skip_field()
             continue
         cursor.at += 1
-        features = cursor.inner()
-        while features.has_more():
-            key, feature = _entry(features)
-            found[key] = feature
+        entries = cursor.inner()
+        while entries.has_more():
+            key, value = _entry(entries)
+            found[key] = value
     return found
 
 

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
         read_file as read_file,
         write_file as write_file,
     )
+    from aioexec.ops.io.sequence_example_functions import (
+        parse_single_sequence_example as parse_single_sequence_example,
+    )
     from aioexec.ops.io.tensor_protos import (
         parse_tensor as parse_tensor,
         serialize_tensor as serialize_tensor,

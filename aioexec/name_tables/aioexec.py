@@ -136,6 +136,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.io.reader_classes": (
         "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader"
     ),
+    "aioexec.ops.io.sequence_example_functions": "parse_single_sequence_example",
     "aioexec.ops.io.tensor_protos": "parse_tensor serialize_tensor",
     "aioexec.ops.linalg.decompositions": "cholesky qr self_adjoint_eig self_adjoint_eigvals svd",
     "aioexec.ops.linalg.einsum": "einsum",

@@ -19,6 +19,7 @@ SOURCES: Final[dict[str, str]] = {
         "FixedLenFeature FixedLenSequenceFeature VarLenFeature parse_example parse_single_example"
     ),
     "aioexec.ops.io.files": "matching_files read_file write_file",
+    "aioexec.ops.io.sequence_example_functions": "parse_single_sequence_example",
     "aioexec.ops.io.tensor_protos": "parse_tensor serialize_tensor",
     "aioexec.ops.sparse.conversions": "deserialize_many_sparse serialize_many_sparse serialize_sparse",
     "aioexec.ops.strings.functions": "decode_base64 encode_base64",

@@ -146,6 +146,7 @@ _OPS: Final = {
         "ReaderSerializeStateV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader "
         "WholeFileReaderV2"
     ),
+    "aioexec.ops.io.sequence_examples": "ParseSingleSequenceExample",
     "aioexec.ops.io.summaries": (
         "AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummary TensorSummaryV2"
     ),

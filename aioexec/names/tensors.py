@@ -94,6 +94,9 @@ from aioexec.ops.io.example_functions import (
     parse_example as parse_example,
     parse_single_example as parse_single_example,
 )
+from aioexec.ops.io.sequence_example_functions import (
+    parse_single_sequence_example as parse_single_sequence_example,
+)
 from aioexec.ops.io.tensor_protos import parse_tensor as parse_tensor, serialize_tensor as serialize_tensor
 from aioexec.ops.linalg.decompositions import (
     cholesky as cholesky,

@@ -44,7 +44,7 @@ class Slot(Protocol):
 
 
 @dataclass(frozen=True)
-class _Dense:
+class DenseSlot:
     """A feature of fixed shape; if its first dimension is unknown, of variable length, padded to the longest of a batch."""
 
     key: bytes
@@ -65,13 +65,13 @@ class _Dense:
         room_for([max(dim, 1) for dim in self._inner], self.dtype.numpy.itemsize)
         if self._is_variable and self.default.size != 1:
             raise InvalidArgumentError(
-                f"dense_shape[{number}] is a variable length shape: {_described(self.dims)}, therefore def_value[{number}] "
+                f"dense_shape[{number}] is a variable length shape: {described(self.dims)}, therefore def_value[{number}] "
                 f"must contain a single element (the padding element).  But its shape is: {shown(given)}"
             )
         if not self._is_variable and self.default.size and given != self.dims:
             raise InvalidArgumentError(
                 f"def_value[{number}].shape() == {shown(given)} is not compatible with dense_shapes_[{number}] == "
-                f"{_described(self.dims)}"
+                f"{described(self.dims)}"
             )
 
     def _rows(self, values: Array, prefix: str) -> Array:
@@ -82,13 +82,13 @@ class _Dense:
             if count * size != values.size:
                 raise InvalidArgumentError(
                     f"{prefix}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values is not a multiple of stride "
-                    f"length. Saw {values.size} values but output shape is: {_described(self.dims)}"
+                    f"length. Saw {values.size} values but output shape is: {described(self.dims)}"
                 )
             return values.reshape(count, *inner)
         if values.size != size:
             raise InvalidArgumentError(
                 f"{prefix}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values != expected.  Values size: "
-                f"{values.size} but output shape: {_described(self.dims)}"
+                f"{values.size} but output shape: {described(self.dims)}"
             )
         return values.reshape(inner)
 
@@ -96,7 +96,7 @@ class _Dense:
         if values is not None:
             return self._rows(values, prefix)
         if self._is_variable:
-            return _uninitialised(self.dtype, (0, *self._inner))
+            return uninitialised(self.dtype, (0, *self._inner))
         if not self.default.size:
             raise InvalidArgumentError(
                 f"{prefix}Feature: {text_of(self.key)} (data type: {KINDS[self.dtype]}) is required but could not be found."
@@ -112,7 +112,7 @@ class _Dense:
         if self._is_variable:
             return (self._padded(rows),)
         room_for(dims, self.dtype.numpy.itemsize)
-        result = _uninitialised(self.dtype, dims)
+        result = uninitialised(self.dtype, dims)
         for place, row in enumerate(rows):
             result[place, ...] = row
         return (result,)
@@ -120,7 +120,7 @@ class _Dense:
     def _padded(self, rows: Sequence[Array]) -> Array:
         dims = (len(rows), max(map(len, rows), default=0), *self._inner)
         room_for(dims, self.dtype.numpy.itemsize)
-        result = _uninitialised(self.dtype, dims)
+        result = uninitialised(self.dtype, dims)
         result[...] = self.default.reshape((1,) * len(dims))
         for place, row in enumerate(rows):
             result[place, : len(row)] = row
@@ -128,18 +128,18 @@ class _Dense:
 
 
 @dataclass(frozen=True)
-class _Sparse:
+class SparseSlot:
     """A feature of variable length; the outputs are indices, values and dense shape of a sparse tensor."""
 
     key: bytes
     dtype: DType
 
     def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
-        found = _uninitialised(self.dtype, (0,)) if values is None else values.copy()
+        found = uninitialised(self.dtype, (0,)) if values is None else values.copy()
         return np.arange(found.size)[:, None], found, np.array([found.size])
 
     def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
-        found, lengths = _concatenated(self.dtype, values)
+        found, lengths = concatenated(self.dtype, values)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
         indices = np.stack([rows, np.arange(found.size) - starts], axis=1)
@@ -155,27 +155,27 @@ class _Ragged:
     splits: DType
 
     def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
-        found = _uninitialised(self.dtype, (0,)) if values is None else values.copy()
+        found = uninitialised(self.dtype, (0,)) if values is None else values.copy()
         return found, np.zeros(0, self.splits.numpy)
 
     def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
-        found, lengths = _concatenated(self.dtype, values)
+        found, lengths = concatenated(self.dtype, values)
         return found, np.concatenate([[0], np.cumsum(lengths)]).astype(self.splits.numpy)
 
 
-def _uninitialised(dtype: DType, dims: tuple[int, ...]) -> Array:
+def uninitialised(dtype: DType, dims: tuple[int, ...]) -> Array:
     """Return an uninitialised array."""
     return np.empty(dims, dtype.numpy)
 
 
-def _concatenated(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Array]:
+def concatenated(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Array]:
     """Concatenate all values; return them and the length of each."""
     present = [each for each in values if each is not None]
     lengths = np.array([0 if each is None else each.size for each in values], np.int64)
-    return np.concatenate([_uninitialised(dtype, (0,)), *present]), lengths
+    return np.concatenate([uninitialised(dtype, (0,)), *present]), lengths
 
 
-def _described(dims: Dims) -> str:
+def described(dims: Dims) -> str:
     return "<unknown>" if dims is None else shown(["?" if dim is None else dim for dim in dims])
 
 
@@ -190,7 +190,7 @@ def _features(serialized: bytes, prefix: str) -> dict[bytes, bytes]:
         raise InvalidArgumentError(f"{prefix}Could not parse example input, value: '{start}'") from error
 
 
-def _values(features: dict[bytes, bytes], slot: Slot, prefix: str) -> Array | None:
+def values_in(features: dict[bytes, bytes], slot: Slot, prefix: str) -> Array | None:
     feature = features.get(slot.key)
     if not feature:
         return None
@@ -211,7 +211,7 @@ def _values(features: dict[bytes, bytes], slot: Slot, prefix: str) -> Array | No
 def _filled(slots: Sequence[Slot], features: dict[bytes, bytes], prefix: str) -> list[Array | None]:
     last = {slot.key: number for number, slot in enumerate(slots)}
     return [
-        _values(features, slot, prefix) if last[slot.key] == number else None
+        values_in(features, slot, prefix) if last[slot.key] == number else None
         for number, slot in enumerate(slots)
     ]
 
@@ -238,11 +238,11 @@ def parse_batch(
 # Kernels
 
 
-def _dense_slots(context: KernelContext, keys: Sequence[bytes], defaults: Sequence[Array]) -> list[_Dense]:
+def _dense_slots(context: KernelContext, keys: Sequence[bytes], defaults: Sequence[Array]) -> list[DenseSlot]:
     dtypes, given = context.attrs["Tdense"], context.attrs["dense_shapes"]
     slots = []
     for number, (key, dtype, dims, default) in enumerate(zip(keys, dtypes, given, defaults, strict=True)):
-        slot = _Dense(key, dtype, tuple(shapes.as_dims(dims) or ()), np.asarray(default))
+        slot = DenseSlot(key, dtype, tuple(shapes.as_dims(dims) or ()), np.asarray(default))
         slot.check(number)
         slots.append(slot)
     return slots
@@ -284,7 +284,7 @@ def _kernel(context: KernelContext) -> Compute:
             )
         keys = [scalar_bytes(key, "a key") for key in rest[: sparse + dense]]
         slots: list[Slot] = [*_dense_slots(context, keys[sparse:], rest[sparse + dense :])]
-        slots += map(_Sparse, keys[:sparse], attrs["sparse_types"])
+        slots += map(SparseSlot, keys[:sparse], attrs["sparse_types"])
         return _outputs(_parsed(slots, serialized, np.asarray(names)), sparse, dense)
 
     return compute
@@ -313,7 +313,7 @@ def _kernel_v2(context: KernelContext) -> Compute:
             if np.shape(keys) != (count,):
                 raise InvalidArgumentError(f"Expected {count} {what}, got shape {shown(np.shape(keys))}")
         slots: list[Slot] = [*_dense_slots(context, list(dense_keys), rest)]
-        slots += map(_Sparse, sparse_keys, attrs["sparse_types"])
+        slots += map(SparseSlot, sparse_keys, attrs["sparse_types"])
         slots += map(_Ragged, ragged_keys, attrs["ragged_value_types"], attrs["ragged_split_types"])
         return _outputs(_parsed(slots, serialized, np.asarray(names)), sparse, dense)
 
@@ -331,7 +331,7 @@ def _single_kernel(context: KernelContext) -> Compute:
                 f"Expected serialized to be a scalar, got shape: {shown(np.shape(serialized))}"
             )
         slots: list[Slot] = [*_dense_slots(context, dense_keys, defaults)]
-        slots += map(_Sparse, sparse_keys, attrs["sparse_types"])
+        slots += map(SparseSlot, sparse_keys, attrs["sparse_types"])
         made = parse_one(slots, scalar_bytes(serialized, "serialized"))
         return _outputs(made, len(sparse_keys), len(dense_keys))
 
@@ -359,7 +359,7 @@ def _check(attrs: Any) -> None:
     for number, dims in enumerate(map(shapes.as_dims, attrs["dense_shapes"])):
         if dims is None or None in dims[1:]:
             raise GraphValueError(
-                f"dense_shapes[{number}] has unknown rank or unknown inner dimensions: {_described(dims)}"
+                f"dense_shapes[{number}] has unknown rank or unknown inner dimensions: {described(dims)}"
             )
 
 
