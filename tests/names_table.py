@@ -178,11 +178,8 @@ stateless_normal stateless_truncated_normal stateless_uniform truncated_normal u
         transpose
     """),
     "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
+    "train.queue_runner": words("QueueRunner add_queue_runner start_queue_runners"),
     "math": words("erfcinv polyval reciprocal_no_nan"),
-    "random": words("""
-        all_candidate_sampler fixed_unigram_candidate_sampler get_seed learned_unigram_candidate_sampler
-        log_uniform_candidate_sampler uniform_candidate_sampler
-    """),
     "resource_loader": words("""
         get_data_files_path get_path_to_datafile get_root_dir_with_all_resources load_resource readahead_file_path
     """),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         RandomShuffleQueue as RandomShuffleQueue,
     )
     from aioexec.ops.image.codecs import (
+        decode_and_crop_jpeg as decode_and_crop_jpeg,
         decode_bmp as decode_bmp,
         decode_gif as decode_gif,
         decode_image as decode_image,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         decode_png as decode_png,
         encode_jpeg as encode_jpeg,
         encode_png as encode_png,
+        extract_jpeg_shape as extract_jpeg_shape,
+        is_jpeg as is_jpeg,
     )
     from aioexec.ops.io.decoding import decode_csv as decode_csv, decode_raw as decode_raw
     from aioexec.ops.io.example_functions import (

@@ -12,7 +12,8 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.io.gfile": "gfile=",
     "aioexec.ops.containers.queue_class": "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
     "aioexec.ops.image.codecs": (
-        "decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png"
+        "decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png "
+        "extract_jpeg_shape is_jpeg"
     ),
     "aioexec.ops.io.decoding": "decode_csv decode_raw",
     "aioexec.ops.io.example_functions": (

@@ -69,6 +69,7 @@ SOURCES: Final[dict[str, str]] = {
         "AdadeltaOptimizer AdagradDAOptimizer AdagradOptimizer FtrlOptimizer ProximalAdagradOptimizer "
         "ProximalGradientDescentOptimizer RMSPropOptimizer"
     ),
+    "aioexec.train.queue_runner": "queue_runner=",
     "aioexec.train.sessions.basic_loops": "basic_train_loop",
     "aioexec.train.sessions.evaluation": (
         "StopAfterNEvalsHook evaluate_once evaluate_repeatedly get_or_create_eval_step"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SequenceExample as SequenceExample,
         ServerDef as ServerDef,
     )
+    from aioexec.train import queue_runner as queue_runner
     from aioexec.train.checkpoints.checkpoint_reader import (
         NewCheckpointReader as NewCheckpointReader,
         list_variables as list_variables,
