@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.interop.parity.table import Case, case, const, unknown
+from tests.ops.io.cases_sequence_examples import EXAMPLE as SEQUENCE
 from tests.ops.io.example_bytes import DAMAGED, DAMAGED_INTEGERS, INTEGERS, READABLE, example
 
 NOTHING = np.zeros(0, object)
@@ -222,4 +223,63 @@ SINGLES = [
     single(ROWS[0], sparse=ALL_SPARSE, count=2, bad=True),
 ]
 
-CASES: list[Case] = [*BATCHES, *FORMATS, *SINGLES]
+
+def sequence(
+    *dense: Dense,
+    sparse: Sequence[Sparse] = (),
+    lists: Sequence[Dense] = (),
+    sparse_lists: Sequence[Sparse] = (),
+    missing: Sequence[str] = (),
+    data: Any = SEQUENCE,
+    **options: Any,
+) -> Case:
+    return case(
+        "ParseSingleSequenceExample",
+        np.array(data, object) if isinstance(data, bytes) else data,
+        text(*missing),
+        [key.encode() for key, _ in sparse],
+        [each.key.encode() for each in dense],
+        [key.encode() for key, _ in sparse_lists],
+        [each.key.encode() for each in lists],
+        [each.default for each in dense],
+        b"",
+        attrs={
+            "Ncontext_sparse": len(sparse),
+            "Ncontext_dense": len(dense),
+            "Nfeature_list_sparse": len(sparse_lists),
+            "Nfeature_list_dense": len(lists),
+            "context_sparse_types": [dtype for _, dtype in sparse],
+            "Tcontext_dense": [each.dtype for each in dense],
+            "context_dense_shapes": [each.shape for each in dense],
+            "feature_list_sparse_types": [dtype for _, dtype in sparse_lists],
+            "feature_list_dense_types": [each.dtype for each in lists],
+            "feature_list_dense_shapes": [each.shape for each in lists],
+        },
+        **options,
+    )
+
+
+D = Dense("d", floats(), [1])
+SEQUENCES = [
+    sequence(A, sparse=[("s", "int64")], lists=[D], sparse_lists=[("v", "int64")]),
+    sequence(A),
+    sequence(sparse=[("s", "int64"), ("a", "float32"), ("none", "string")]),
+    sequence(lists=[D, D._replace(shape=[])]),
+    sequence(sparse_lists=[("v", "int64"), ("d", "float32"), ("none", "string")]),
+    sequence(Dense("none", floats(1, 2), [2])),
+    sequence(lists=[D._replace(key="none")], missing=["none"]),
+    sequence(lists=[D], data=unknown(np.array(SEQUENCE, object))),
+    sequence(A, data=b"", bad=True),
+    sequence(sparse_lists=[("v", "int64")], data=b""),
+    sequence(Dense("none", floats(), [2]), bad=True),
+    sequence(A._replace(shape=[3]), bad=True),
+    sequence(Dense("s", floats(), [1]), bad=True),
+    sequence(lists=[D._replace(key="none")], bad=True),
+    sequence(lists=[D._replace(shape=[2])], bad=True),
+    sequence(lists=[D._replace(key="v")], bad=True),
+    sequence(sparse_lists=[("d", "int64")], bad=True),
+    sequence(sparse_lists=[("v", "int64")], data=b"\x12\xff", bad=True),
+    sequence(lists=[D], data=text(SEQUENCE), bad=True),
+]
+
+CASES: list[Case] = [*BATCHES, *FORMATS, *SINGLES, *SEQUENCES]
