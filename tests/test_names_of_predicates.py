@@ -13,14 +13,17 @@ ROOT = Path(aioexec.__file__).parent
 
 CLAIM = re.compile(r"_*(is|has|was|were|can|may|are)_")
 
-BOOLS = {"bool", "builtins.bool"}
+BOOLS = {"bool", "builtins.bool", "bool | None"}  # None: it is not known
 
 # What the ops of TensorFlow with these names return, and what compiled code computes for one of them, is a tensor of bools.
 OF_TENSORS = {
     "devices/jit/llvm/primitives.py is_nan",
+    "distributions/distribution.py is_scalar_batch",
+    "distributions/distribution.py is_scalar_event",
     "ops/containers/queue_class.py is_closed",
     "ops/control_flow/checks.py is_non_decreasing",
     "ops/control_flow/checks.py is_strictly_increasing",
+    "ops/image/codecs.py is_jpeg",
     "ops/math/comparison.py is_finite",
     "ops/math/comparison.py is_inf",
     "ops/math/comparison.py is_nan",

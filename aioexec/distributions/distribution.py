@@ -169,14 +169,14 @@ class Distribution:
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
         """Return whether samples of one element of the batch are scalars."""
         with self._scope(name):
-            return self._is_scalar(self.event_shape, self.event_shape_tensor)
+            return self._without_dimensions(self.event_shape, self.event_shape_tensor)
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
         """Return whether there is one distribution, without dimensions of a batch."""
         with self._scope(name):
-            return self._is_scalar(self.batch_shape, self.batch_shape_tensor)
+            return self._without_dimensions(self.batch_shape, self.batch_shape_tensor)
 
-    def _is_scalar(self, static: TensorShape, dynamic: Callable[[], Tensor]) -> Tensor:
+    def _without_dimensions(self, static: TensorShape, dynamic: Callable[[], Tensor]) -> Tensor:
         if static.ndims is not None:
             return constant(static.ndims == 0)
         return apply_op("Equal", apply_op("Size", dynamic()), 0)

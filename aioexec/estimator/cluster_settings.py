@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.cluster.cluster import ClusterSpec
 from aioexec.errors import GraphTypeError, GraphValueError
 

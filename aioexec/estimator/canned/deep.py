@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.estimator.canned.head import Head
 from aioexec.estimator.canned.heads import RegressionHead, classification_head

@@ -36,7 +36,7 @@ def _smaller(x: Any, y: Any) -> Any:
     return minimum(x, y) if stands_for_tensor(x) or stands_for_tensor(y) else min(x, y)
 
 
-def _is_equal(x: Any, y: Any) -> Any:
+def _equal(x: Any, y: Any) -> Any:
     return equal(x, y) if stands_for_tensor(x) or stands_for_tensor(y) else x == y
 
 
@@ -129,8 +129,8 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
             cropped, _larger(higher // 2, 0), _larger(wider // 2, 0), target_height, target_width
         )
         _, new_height, new_width, _ = sizes_of(resized, 4)
-        checks = require(_is_equal(new_height, target_height), "resized height is not correct.")
-        checks += require(_is_equal(new_width, target_width), "resized width is not correct.")
+        checks = require(_equal(new_height, target_height), "resized height is not correct.")
+        checks += require(_equal(new_width, target_width), "resized width is not correct.")
         return without_batch(with_dependencies(checks, resized), was_added)
 
 
