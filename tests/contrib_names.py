@@ -5,6 +5,13 @@ from __future__ import annotations
 from tests.names_table import words
 
 CONTRIB = words("""
+data.AUTOTUNE data.Counter data.CsvDataset data.Dataset data.FixedLengthRecordDataset data.Iterator data.RandomDataset
+data.TFRecordDataset data.TextLineDataset data.assert_element_shape data.batch_and_drop_remainder
+data.bucket_by_sequence_length data.choose_from_datasets data.copy_to_device data.dense_to_sparse_batch
+data.enumerate_dataset data.get_single_element data.group_by_window data.ignore_errors
+data.make_batched_features_dataset data.make_csv_dataset data.map_and_batch data.padded_batch_and_drop_remainder
+data.parallel_interleave data.parse_example_dataset data.prefetch_to_device data.sample_from_datasets data.scan
+data.shuffle_and_repeat data.sliding_window_batch data.sloppy_interleave data.unbatch data.unique
 rnn.BasicLSTMCell rnn.BasicRNNCell rnn.DeviceWrapper rnn.DropoutWrapper rnn.GRUCell rnn.LSTMCell rnn.LSTMStateTuple
 rnn.MultiRNNCell rnn.RNNCell rnn.ResidualWrapper rnn.stack_bidirectional_dynamic_rnn rnn.stack_bidirectional_rnn
 rnn.static_bidirectional_rnn rnn.static_rnn rnn.static_state_saving_rnn framework.add_arg_scope framework.add_model_variable

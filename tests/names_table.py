@@ -112,10 +112,20 @@ inputs.numpy_input_fn inputs.pandas_input_fn
 """`tf.estimator.name` of TensorFlow 1.x, `aioexec.estimator.name` here; TensorFlow 2.x has none of them any more."""
 
 DATA = words("""
-Dataset FixedLengthRecordDataset Iterator TFRecordDataset TextLineDataset get_output_classes get_output_shapes
+Dataset FixedLengthRecordDataset Iterator Options TFRecordDataset TextLineDataset get_output_classes get_output_shapes
 get_output_types make_initializable_iterator make_one_shot_iterator
+experimental.AUTOTUNE experimental.Counter experimental.CsvDataset experimental.OptimizationOptions experimental.RandomDataset
+experimental.StatsOptions experimental.ThreadingOptions experimental.bucket_by_sequence_length
+experimental.choose_from_datasets experimental.copy_to_device experimental.dense_to_sparse_batch
+experimental.enumerate_dataset experimental.get_single_element experimental.group_by_window experimental.ignore_errors
+experimental.make_batched_features_dataset experimental.make_csv_dataset experimental.map_and_batch
+experimental.map_and_batch_with_legacy_function
+experimental.parallel_interleave experimental.parse_example_dataset experimental.prefetch_to_device
+experimental.sample_from_datasets experimental.scan experimental.shuffle_and_repeat experimental.take_while
+experimental.unbatch experimental.unique
 """)
 """`tf.data.name` of TensorFlow, `aioexec.data.name` here."""
+
 FEATURE_COLUMN = words("""
 bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
 categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column embedding_column

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         cluster_resolver as cluster_resolver,
         crf as crf,
         cudnn_rnn as cudnn_rnn,
+        data as data,
         framework as framework,
         layers as layers,
         learn as learn,

@@ -1,4 +1,4 @@
-"""Padded batches."""
+"""Padded batches, and the rows of sparse tensors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from aioexec.errors import GraphTypeError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
+from aioexec.shapes import TensorShape
 
 
 def padded_batch(
@@ -48,3 +50,20 @@ def padded_batch(
         N=len(shapes),
     )
     return variant, spec
+
+
+def sparse_slices(sparse_tensor: Any) -> tuple[Tensor, Any]:
+    """Return the node of `Dataset.from_sparse_tensor_slices` and the spec of its elements.
+
+    Raises:
+        GraphTypeError: the argument is no SparseTensor.
+    """
+    if not isinstance(sparse_tensor, SparseTensor):
+        raise GraphTypeError(f"`sparse_tensor` must be a `tf.SparseTensor` object, got {sparse_tensor!r}")
+    parts = sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape
+    (rank,) = sparse_tensor.dense_shape.shape.as_list()
+    rank = None if rank is None else rank - 1
+    shapes = [None, rank], [None], [rank]
+    types = dtypes.int64, sparse_tensor.dtype, dtypes.int64
+    spec = tuple(Component(*pair) for pair in zip(types, map(TensorShape, shapes), strict=True))
+    return apply_op("SparseTensorSliceDataset", *parts), spec

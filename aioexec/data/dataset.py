@@ -9,16 +9,18 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.data.arguments import check_predicate, component_tensors, int64_tensor, seed_tensors, static_rows
-from aioexec.data.batching import padded_batch
-from aioexec.data.functions import TracedFunction, traced
+from aioexec.data.batching import padded_batch, sparse_slices
+from aioexec.data.functions import TracedFunction, split_sparse, traced
 from aioexec.data.generators import Generated
 from aioexec.data.iterator import Iterator, initializable, one_shot
 from aioexec.data.matching import count_of, matching_files
+from aioexec.data.options import Options
 from aioexec.data.reduction import reduced
 from aioexec.data.structure import (
     Component,
+    SparseComponent,
     attrs_of,
-    flat_dtypes,
+    common_spec,
     flat_shapes,
     flatten,
     legacy_classes,
@@ -26,9 +28,7 @@ from aioexec.data.structure import (
     legacy_types,
     map_structure,
     normalized,
-    pack,
     register_kind,
-    same_structure,
 )
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
@@ -52,6 +52,7 @@ class Dataset:
         self._variant_tensor = variant_tensor
         self._spec = spec
         self._inputs = list(inputs)
+        self._options: Options = inputs[0]._options if inputs else Options()
 
     def _dataset_ops(self) -> set[Operation]:
         """The operations of this dataset and those it is derived from."""
@@ -125,6 +126,15 @@ class Dataset:
         rows = map_structure(lambda component: component.unbatched(), spec)
         variant = apply_op("TensorSliceDataset", parts, output_shapes=flat_shapes(rows))
         return Dataset(variant, rows)
+
+    @staticmethod
+    def from_sparse_tensor_slices(sparse_tensor: Any) -> Dataset:
+        """Return a dataset of the rows of a SparseTensor, each as (indices, values, dense_shape).
+
+        Raises:
+            GraphTypeError: the argument is no SparseTensor.
+        """
+        return Dataset(*sparse_slices(sparse_tensor))
 
     @staticmethod
     def range(*args: Any) -> Dataset:
@@ -213,17 +223,7 @@ class Dataset:
         Raises:
             GraphTypeError: its elements have other dtypes or another structure.
         """
-        ours, theirs = self._spec, dataset.element_spec
-        if not same_structure(ours, theirs) or flat_dtypes(ours) != flat_dtypes(theirs):
-            raise GraphTypeError(
-                f"Two datasets to concatenate have different types {self.output_types} and {dataset.output_types}"
-            )
-        pairs = list(zip(flatten(ours), flatten(theirs), strict=True))
-        if any(type(one) is not type(other) for one, other in pairs):
-            raise GraphTypeError(
-                f"Two datasets to concatenate have different classes {self.output_classes} and {dataset.output_classes}"
-            )
-        spec = pack(ours, [one.relaxed(other) for one, other in pairs])
+        spec = common_spec(self._spec, dataset.element_spec)
         found = self._derived("ConcatenateDataset", dataset._variant_tensor, spec=spec)
         found._inputs.append(dataset)
         return found
@@ -309,6 +309,11 @@ class Dataset:
 
     def unbatch(self) -> Dataset:
         """Return the rows of each element."""
+        if any(isinstance(component, SparseComponent) for component in flatten(self._spec)):
+            return self._mapped("MapDataset", split_sparse(self._spec), spec=self._spec)._unbatched()
+        return self._unbatched()
+
+    def _unbatched(self) -> Dataset:
         spec = map_structure(lambda component: component.unbatched(), self._spec)
         return self._derived("UnbatchDataset", spec=spec)
 
@@ -413,6 +418,20 @@ class Dataset:
         """
         return reduced(self, initial_state, reduce_func)
 
+    def with_options(self, options: Options) -> Dataset:
+        """Return the same elements; options are kept, and change nothing.
+
+        Raises:
+            ValueError: an option is set to another value already.
+        """
+        found = Dataset(self._variant_tensor, self._spec, [self])
+        found._options = self._options.merge(options)
+        return found
+
+    def options(self) -> Options:
+        """Return the options of the dataset and those it is derived from."""
+        return self._options
+
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return `transformation_func(self)`.
 
@@ -472,13 +491,3 @@ def spec_of_dataset(function: TracedFunction, what: str) -> Any:
 
 
 register_kind(lambda value: isinstance(value, Dataset), lambda value: NestedDataset.of(value.element_spec))
-
-
-def make_one_shot_iterator(dataset: Dataset) -> Iterator:
-    """Return an iterator that needs no initializer; see `Dataset.make_one_shot_iterator`."""
-    return dataset.make_one_shot_iterator()
-
-
-def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> Iterator:
-    """Return an iterator with an initializer; see `Dataset.make_initializable_iterator`."""
-    return dataset.make_initializable_iterator(shared_name)

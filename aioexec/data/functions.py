@@ -9,6 +9,7 @@ from typing import Any
 
 from aioexec.data.structure import (
     Component,
+    SparseComponent,
     component_of,
     flat_dtypes,
     flat_shapes,
@@ -63,7 +64,7 @@ def traced(
         lambda *tensors: _called(function, from_tensors(spec, tensors)),
         f"{transformation}_{_name_of(function)}",
         flat_dtypes(spec),
-        [shape.as_list() if shape.ndims is not None else None for shape in flat_shapes(spec)],
+        flat_shapes(spec),
         convert,
     )
 
@@ -123,3 +124,18 @@ def result_tensors(result: Any, name: str) -> tuple[Any, list[Tensor]]:
         specs.append(component)
         tensors.append(tensor)
     return pack(result, specs) if is_nested(result) else specs[0], tensors
+
+
+def split_sparse(spec: Any) -> TracedFunction:
+    """Return the function that replaces the sparse components of an element by their rows, each a component of its own."""
+    components = flatten(spec)
+
+    def split(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(
+            component.to_tensor(component.from_tensor(tensor), slices=True)
+            if isinstance(component, SparseComponent)
+            else tensor
+            for component, tensor in zip(components, tensors, strict=True)
+        )
+
+    return traced_flat(split, "Dataset_unbatch", flat_dtypes(spec), flat_shapes(spec))

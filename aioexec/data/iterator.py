@@ -261,3 +261,15 @@ def _check_copied(op: Operation, is_dataset: bool) -> None:
             "`Dataset.make_initializable_iterator()`. (Original error: Cannot capture a stateful node "
             f"(name:{op.name}, type:{op.type}) by value.)"
         )
+
+
+def make_one_shot_iterator(dataset: Any) -> Iterator:
+    """Return an iterator that needs no initializer; see `Dataset.make_one_shot_iterator`."""
+    found: Iterator = dataset.make_one_shot_iterator()
+    return found
+
+
+def make_initializable_iterator(dataset: Any, shared_name: str | None = None) -> Iterator:
+    """Return an iterator with an initializer; see `Dataset.make_initializable_iterator`."""
+    found: Iterator = dataset.make_initializable_iterator(shared_name)
+    return found

@@ -27,7 +27,7 @@ class _FileDataset(Dataset):
     def __init__(
         self, filenames: Any, read: Callable[[Tensor], Tensor], num_parallel_reads: Any = None
     ) -> None:
-        names = _names(filenames)
+        names = dataset_of_names(filenames)
 
         def read_one_file(name: Tensor) -> Dataset:
             return Dataset(read(convert_to_tensor(name, dtypes.string, name="filename")), _STRINGS)
@@ -39,7 +39,7 @@ class _FileDataset(Dataset):
         super().__init__(found._variant_tensor, _STRINGS, found._inputs)
 
 
-def _names(filenames: Any) -> Dataset:
+def dataset_of_names(filenames: Any) -> Dataset:
     """Return a dataset of names: of a tensor of them, or a dataset.
 
     Raises:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from aioexec.data.arguments import component_tensors
 from aioexec.data.functions import TracedFunction, traced
 from aioexec.data.iterator import DatasetNode
 from aioexec.data.structure import (
     attrs_of,
-    component_of,
     flat_dtypes,
     flatten,
     from_tensors,
@@ -28,11 +28,8 @@ def reduced(dataset: DatasetNode, initial_state: Any, reduce_func: Callable[[Any
     """Return the tensors of `Dataset.reduce`; raises as that does."""
     with get_default_graph().name_scope("initial_state"):
         state, values = normalized(initial_state)
-    tensors = [
-        component.to_tensor(value) if component_of(value) is not None else value
-        for component, value in zip(flatten(state), values, strict=True)
-    ]
-    function, state = traced_states(dataset, state, reduce_func, "reduce()")
+    tensors = component_tensors(state, values)
+    function, state = traced_states(dataset, state, reduce_func, "reduce")
     found = apply_list_op(
         "ReduceDataset",
         dataset._variant_tensor,
@@ -47,22 +44,28 @@ def reduced(dataset: DatasetNode, initial_state: Any, reduce_func: Callable[[Any
 
 
 def traced_states(
-    dataset: DatasetNode, state: Any, reduce_func: Callable[[Any, Any], Any], name: str
+    dataset: DatasetNode,
+    state: Any,
+    function: Callable[[Any, Any], Any],
+    name: str,
+    state_in: Callable[[Any], Any] = lambda result: result,
 ) -> tuple[TracedFunction, Any]:
-    """Trace a function of a state and an element to the next state, for shapes that every state has.
+    """Trace a function of a state and an element, for shapes that every state has; return it and the state's spec.
+
+    Args:
+        state_in: from the spec of the function's result to that of the next state.
 
     Raises:
         GraphTypeError: the next state has another structure or other dtypes.
     """
     while True:
-        function = traced(reduce_func, name.strip("()"), (state, dataset.element_spec))
-        _check_state(state, function.spec)
-        relaxed = pack(
-            state,
-            [one.relaxed(other) for one, other in zip(flatten(state), flatten(function.spec), strict=True)],
-        )
+        found = traced(function, name, (state, dataset.element_spec))
+        following = state_in(found.spec)
+        _check_state(state, following)
+        pairs = zip(flatten(state), flatten(following), strict=True)
+        relaxed = pack(state, [one.relaxed(other) for one, other in pairs])
         if flatten(relaxed) == flatten(state):
-            return function, state
+            return found, state
         state = relaxed
 
 

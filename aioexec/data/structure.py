@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from aioexec import dtypes
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
 from aioexec.shapes import TensorShape
 
 # Nesting
@@ -150,6 +153,15 @@ class Component:
         return self.with_shape(TensorShape([rows]).concatenate(self.shape))
 
     def unbatched(self) -> Component:
+        """Return the component of a row.
+
+        Raises:
+            GraphValueError: the component is a scalar.
+        """
+        if self.shape.ndims == 0:
+            raise GraphValueError(
+                "Rows of a dataset's tensors: all components must be at least 1-dimensional"
+            )
         return self.with_shape(self.shape[1:])
 
     def is_compatible_with(self, other: Component) -> bool:
@@ -173,6 +185,41 @@ def most_specific(one: TensorShape, other: TensorShape) -> TensorShape:
     return TensorShape([a if a == b else None for a, b in zip(ours, theirs, strict=True)])
 
 
+class SparseComponent(Component):
+    """A component that is a SparseTensor; its tensor is a variant of its three parts."""
+
+    __slots__ = ()
+
+    @property
+    def flat_dtype(self) -> DType:
+        return dtypes.variant
+
+    @property
+    def flat_shape(self) -> TensorShape:
+        return TensorShape(None)  # [3], after the dimensions of batches
+
+    @property
+    def legacy_class(self) -> Any:
+        return SparseTensor
+
+    def to_tensor(self, value: Any, slices: bool = False) -> Tensor:
+        sparse = SparseTensor.from_value(value)
+        return apply_op(
+            "SerializeManySparse" if slices else "SerializeSparse",
+            sparse.indices,
+            sparse.values,
+            sparse.dense_shape,
+            out_type=dtypes.variant,
+        )
+
+    def from_tensor(self, tensor: Tensor) -> SparseTensor:
+        found = SparseTensor(*apply_tuple_op("DeserializeSparse", tensor, dtype=self.dtype))
+        rank = self.shape.ndims
+        found.indices.set_shape([None, rank])
+        found.dense_shape.set_shape([rank])
+        return found
+
+
 _kinds: list[tuple[Callable[[Any], bool], Callable[[Any], Component]]] = []
 """Of values that are no tensors: a test, and the component of such a value."""
 
@@ -184,6 +231,9 @@ def register_kind(test: Callable[[Any], bool], component: Callable[[Any], Compon
 
 def component_of(value: Any) -> Component | None:
     """Return the component of a value that is no plain tensor; None for all others."""
+    if is_sparse(value):
+        sparse = SparseTensor.from_value(value)
+        return SparseComponent(sparse.dtype, sparse.get_shape())
     for test, component in _kinds:
         if test(value):
             return component(value)
@@ -209,6 +259,24 @@ def normalized(element: Any) -> tuple[Any, list[Tensor]]:
 # Specs
 
 
+def common_spec(ours: Any, theirs: Any) -> Any:
+    """Return the spec of the elements of two datasets one after another.
+
+    Raises:
+        GraphTypeError: they have other dtypes or another structure.
+    """
+    if not same_structure(ours, theirs) or flat_dtypes(ours) != flat_dtypes(theirs):
+        raise GraphTypeError(
+            f"Two datasets to concatenate have different types {legacy_types(ours)} and {legacy_types(theirs)}"
+        )
+    pairs = list(zip(flatten(ours), flatten(theirs), strict=True))
+    if any(type(one) is not type(other) for one, other in pairs):
+        raise GraphTypeError(
+            f"Two datasets to concatenate have different classes {legacy_classes(ours)} and {legacy_classes(theirs)}"
+        )
+    return pack(ours, [one.relaxed(other) for one, other in pairs])
+
+
 def flat_dtypes(spec: Any) -> list[DType]:
     return [component.flat_dtype for component in flatten(spec)]
 
@@ -229,14 +297,6 @@ def from_tensors(spec: Any, tensors: Sequence[Tensor]) -> Any:
         tensor.set_shape(component.flat_shape)
     found = [component.from_tensor(tensor) for component, tensor in zip(components, tensors, strict=True)]
     return pack(spec, found)
-
-
-_legacy_kinds: dict[Any, Callable[[DType, TensorShape], Component]] = {}
-"""From what `output_classes` contains to components."""
-
-
-def register_legacy_kind(kind: Any, make: Callable[[DType, TensorShape], Component]) -> None:
-    _legacy_kinds[kind] = make
 
 
 def spec_of_legacy(output_types: Any, output_shapes: Any = None, output_classes: Any = None) -> Any:
@@ -261,7 +321,7 @@ def spec_of_legacy(output_types: Any, output_shapes: Any = None, output_classes:
         if isinstance(dtype, Component):
             found.append(dtype)
         else:
-            found.append(_legacy_kinds.get(kind, Component)(dtype, shape))
+            found.append((SparseComponent if kind is SparseTensor else Component)(dtype, shape))
     return pack(types, found)
 
 

@@ -11,6 +11,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.cluster_resolver": "cluster_resolver=",
     "aioexec.contrib.crf": "crf=",
     "aioexec.contrib.cudnn_rnn": "cudnn_rnn=",
+    "aioexec.contrib.data": "data=",
     "aioexec.contrib.framework": "framework=",
     "aioexec.contrib.layers": "layers=",
     "aioexec.contrib.learn": "learn=",

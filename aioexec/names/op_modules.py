@@ -90,13 +90,19 @@ _OPS: Final = {
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput"
     ),
     "aioexec.ops.convolution.winograd": "_WinogradConv2D",
+    "aioexec.ops.datasets.choosing": (
+        "DenseToSparseBatchDataset DirectedInterleaveDataset ExperimentalDenseToSparseBatchDataset "
+        "ExperimentalDirectedInterleaveDataset ExperimentalIgnoreErrorsDataset ExperimentalRandomDataset "
+        "ExperimentalUniqueDataset IgnoreErrorsDataset RandomDataset SparseTensorSliceDataset UniqueDataset"
+    ),
     "aioexec.ops.datasets.files": (
         "FixedLengthRecordDataset FixedLengthRecordDatasetV2 TFRecordDataset TextLineDataset"
     ),
     "aioexec.ops.datasets.functional": (
         "ExperimentalMapAndBatchDataset ExperimentalParallelInterleaveDataset ExperimentalTakeWhileDataset FilterDataset "
-        "FlatMapDataset InterleaveDataset MapAndBatchDataset MapDataset ParallelInterleaveDataset ParallelInterleaveDatasetV2 "
-        "ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDataset ParallelMapDatasetV2 TakeWhileDataset"
+        "FlatMapDataset InterleaveDataset LegacyParallelInterleaveDatasetV2 MapAndBatchDataset MapDataset "
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 "
+        "ParallelMapDataset ParallelMapDatasetV2 TakeWhileDataset"
     ),
     "aioexec.ops.datasets.iterators": (
         "Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync "

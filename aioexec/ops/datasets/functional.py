@@ -125,11 +125,14 @@ def _buffered_interleave(
     block: Array,
     *options: Array,
 ) -> Dataset:
-    """The kernel of interleaves with buffers: `options` are sloppy (or the calls at once), and the buffers' sizes."""
+    """The kernel of interleaves with buffers: `options` are sloppy, in some ops, the buffers' sizes, and the calls at once."""
+    replaces = True
     if options[0].dtype == bool:
-        is_sloppy, ahead, calls = bool(scalar_in(options[0], "sloppy")), options[1], options[2]
+        is_sloppy, ahead, calls = bool(scalar_in(options[0], "sloppy")), options[1], cycle
+    elif len(options) == 2:
+        is_sloppy, ahead, calls = _is_sloppy(context), options[0], cycle
     else:
-        is_sloppy, ahead, calls = _is_sloppy(context), options[0], options[2]
+        is_sloppy, ahead, calls, replaces = _is_sloppy(context), options[0], options[2], False
     length = scalar_in(cycle, "cycle_length")
     return InterleaveDataset(
         source,
@@ -141,6 +144,7 @@ def _buffered_interleave(
         parallel=max(2, abs(scalar_in(calls, "num_parallel_calls"))),
         ahead=max(1, scalar_in(ahead, "buffer_output_elements")),
         is_sloppy=is_sloppy,
+        replaces=replaces,
     )
 
 
@@ -185,6 +189,12 @@ for _name, _own in (
         f"{_FUNCTION}; {OUTPUTS}{_own}",
         function_kernel(_buffered_interleave, _variant),
     )
+register_dataset(
+    "LegacyParallelInterleaveDatasetV2",
+    f"{_CYCLES}, buffer_output_elements:int64, prefetch_input_elements:int64",
+    f"f:func; deterministic:string='default'; Targuments:list(type)>=0; {OUTPUTS}; {METADATA}",
+    function_kernel(_buffered_interleave, _variant),
+)
 
 # Fused with batches
 

@@ -146,7 +146,7 @@ def samples(seed: int, seed2: int) -> Iterator[int]:
         yield from words(stream.key, stream.reserve(64), offsets).ravel().tolist()
 
 
-def _seeds(seed: Array, seed2: Array) -> tuple[int, int]:
+def node_seeds(seed: Array, seed2: Array) -> tuple[int, int]:
     """Return the seeds of a node; random ones for 0, 0."""
     seeds = scalar_in(seed, "seed"), scalar_in(seed2, "seed2")
     if seeds == (0, 0):
@@ -165,7 +165,7 @@ def _shuffle(context: KernelContext) -> Compute:
             ShuffleDataset(
                 source,
                 scalar_in(size, "buffer_size"),
-                _seeds(seed, seed2),
+                node_seeds(seed, seed2),
                 samples,
                 reshuffles,
                 count,

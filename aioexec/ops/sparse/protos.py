@@ -1,4 +1,5 @@
-"""SerializeSparse and DeserializeSparse: a sparse tensor as three strings, TensorProtos of its indices, values and shape.
+"""SerializeSparse and DeserializeSparse: a sparse tensor as three strings, TensorProtos of its indices, values and shape, or as
+three variants that hold them.
 
 Reading checks that the parts are consistent; ops that use the indices check their bounds.
 """
@@ -6,18 +7,17 @@ Reading checks that the parts are consistent; ops that use the indices check the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
-from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.kernels.kernel import Compute, KernelContext
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.common.elementwise import Array, shown
 from aioexec.ops.sparse.tensors import check_inside, checked_size, order_of
-from aioexec.ops.strings.elements import array_of
 from aioexec.shapes import Dims
 
 _MOST_ROWS: Final = 1 << 28
@@ -60,12 +60,16 @@ def _length(number: int) -> bytes:
     return bytes([*parts, number])
 
 
-def _read(text: bytes) -> tuple[Array, int]:
-    """Parse a TensorProto; return the tensor and the number of its dtype.
+def _read(text: Any) -> tuple[Array, int]:
+    """Parse a TensorProto, or read a variant; return the tensor and the number of its dtype.
 
     Raises:
         InvalidArgumentError: the bytes are not a TensorProto.
     """
+    if isinstance(text, _Content):
+        return text.array, text.dtype.as_datatype_enum
+    if not isinstance(text, bytes):
+        raise InvalidArgumentError("Could not get a tensor from a variant of a serialized sparse tensor")
     from google.protobuf.message import DecodeError
 
     from aioexec.formats.protos import TensorProto
@@ -101,41 +105,58 @@ def check_parts(indices: Array, values: Array, shape: Array) -> None:
             )
 
 
-def _row(parts: Parts, dtype: DType) -> list[bytes]:
+class _Content:
+    """A part of a sparse tensor, in a variant tensor."""
+
+    __slots__ = ("array", "dtype")
+
+    def __init__(self, array: Array, dtype: DType) -> None:
+        self.array = array.copy()
+        self.dtype = dtype
+
+
+def _row(parts: Parts, dtype: DType, kind: DType) -> list[Any]:
+    """Return the three parts, serialised or in variants."""
+    if kind is dt.variant:
+        return [
+            _Content(parts.indices, dt.int64),
+            _Content(parts.values, dtype),
+            _Content(parts.shape, dt.int64),
+        ]
     return [_written(parts.indices, dt.int64), _written(parts.values, dtype), _written(parts.shape, dt.int64)]
 
 
-def _require_strings(context: KernelContext) -> None:
-    if context.attrs["out_type"] is not dt.string:
-        raise UnimplementedError(
-            f"{context.node_name}: sparse tensors are serialized as strings, not as variants"
-        )
+def variants_of(parts: Parts, dtype: DType) -> Array:
+    """Return a sparse tensor as a vector of three variants."""
+    row = np.empty(3, np.object_)
+    row[:] = _row(parts, dtype, dt.variant)
+    return row
 
 
 def _serialize_kernel(context: KernelContext) -> Compute:
-    _require_strings(context)
-    dtype = context.attrs["T"]
+    dtype, kind = context.attrs["T"], context.attrs["out_type"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
         check_parts(indices, values, shape)
-        return array_of(_row(Parts(indices, values, shape), dtype), (3,))
+        row = np.empty(3, np.object_)
+        row[:] = _row(Parts(indices, values, shape), dtype, kind)
+        return row
 
     return compute
 
 
 def _serialize_many_kernel(context: KernelContext) -> Compute:
     """Serialise each element along the first dimension of a sparse tensor as a row."""
-    _require_strings(context)
-    dtype = context.attrs["T"]
+    dtype, kind = context.attrs["T"], context.attrs["out_type"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
         check_parts(indices, values, shape)
         check_batch(indices, values, shape)
         empty, tensors = split_batch(Parts(indices, values, shape))
         rows = np.empty((int(shape[0]), 3), np.object_)
-        rows[:] = _row(empty, dtype)
+        rows[:] = _row(empty, dtype, kind)
         for number, parts in tensors:
-            rows[number] = _row(parts, dtype)
+            rows[number] = _row(parts, dtype, kind)
         return rows
 
     return compute

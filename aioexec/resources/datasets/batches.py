@@ -32,7 +32,7 @@ class BatchDataset(Derived):
     drops_remainder: bool = False
 
     def __post_init__(self) -> None:
-        _check_size(self.size)
+        check_size(self.size)
 
     @property
     def dims(self) -> tuple[Dims, ...]:
@@ -42,7 +42,12 @@ class BatchDataset(Derived):
         return Batches(self.source.begin(memory), self.size, self.drops_remainder, joined)
 
 
-def _check_size(size: int) -> None:
+def check_size(size: int) -> None:
+    """Check the size of batches.
+
+    Raises:
+        InvalidArgumentError: it is not positive.
+    """
     if size <= 0:
         raise InvalidArgumentError(f"Batch size must be greater than zero, got {size}.")
 
@@ -147,7 +152,7 @@ class PaddedBatchDataset(Derived):
     drops_remainder: bool = False
 
     def __post_init__(self) -> None:
-        _check_size(self.size)
+        check_size(self.size)
         if len(self.padded) != len(self.source.dtypes):
             raise InvalidArgumentError(
                 f"Number of padded shapes ({len(self.padded)}) must match the number of components in the input "

@@ -84,6 +84,8 @@ class InterleaveDataset:
         parallel: calls of the function made at once; from 2 on, datasets compute elements ahead.
         ahead: elements that each dataset computes ahead.
         is_sloppy: a dataset whose next element is not there is passed over.
+        replaces: the place of a dataset that has ended is taken at once; once there are no others, the rest of its block is
+            the next one's.
     """
 
     source: Dataset
@@ -96,6 +98,7 @@ class InterleaveDataset:
     parallel: int = 1
     ahead: int = 0
     is_sloppy: bool = False
+    replaces: bool = False
 
     def __post_init__(self) -> None:
         for what, value in (("cycle_length", self.cycle), ("block_length", self.block)):
@@ -115,51 +118,77 @@ class _Interleaved:
     """A pass over several datasets in turn.
 
     `_slots` are the passes of the cycle, `_slot` the index of the present one, from which `_taken` elements of the block have
-    come. `_early` are passes that are opened for slots to come, up to `_most_early`; `_ended`: there are no more datasets.
+    come; the first passes of the last `_unopened` are to be opened before. `_early` are passes that are opened for slots to
+    come, up to `_most_early`; `_ended`: there are no more datasets. `_passed_over` are what sloppy slots wait for.
     """
 
     def __init__(self, opened: Opened, dataset: InterleaveDataset, most_early: int) -> None:
         self._opened = opened
         self._block = dataset.block
         self._is_sloppy = dataset.is_sloppy
+        self._replaces = dataset.replaces
+        self._unopened = dataset.cycle if dataset.replaces else 0
         self._slots: list[Pass | None] = [None] * dataset.cycle
         self._slot = 0
         self._taken = 0
+        self._passed_over: list[Request] = []
         self._early: deque[Pass] = deque()
         self._most_early = most_early
         self._ended = False
 
     def next(self, work: Work) -> Element | Request | None:
         self._open_early(work)
-        blocked: list[Request] = []  # what the slots passed over wait for
-        while not self._ended or self._early or any(slot is not None for slot in self._slots):
+        self._passed_over.clear()
+        found: Element | Request | None = self._open_first(work)
+        while found is None and not self._is_over:
             current = self._slots[self._slot]
-            if current is None:
-                opened = self._open(work)
-                if isinstance(opened, Request):
-                    return AnyOf((*blocked, opened)) if blocked else opened
-                self._slots[self._slot] = opened
-                if opened is None:
-                    self._advance()
-                continue
-            try:
-                found = current.next(work)
-            except OpError:
-                self._took()
-                raise
-            if isinstance(found, Request):
-                if not self._is_sloppy:
-                    return found
-                blocked.append(found)
-                if len(blocked) >= len(self._slots):
-                    return AnyOf(blocked)
-                self._advance()
-            elif found is None:
-                self._slots[self._slot] = None
-                self._advance()
-            else:
-                self._took()
-                return found
+            found = self._opened_here(work) if current is None else self._next_of(current, work)
+        return found
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ended and not self._early and all(slot is None for slot in self._slots)
+
+    def _opened_here(self, work: Work) -> Request | None:
+        """Open the pass of the present slot, or advance if there is none; return what that waits for."""
+        opened = self._open(work)
+        if isinstance(opened, Request):
+            return AnyOf((*self._passed_over, opened)) if self._passed_over else opened
+        self._slots[self._slot] = opened
+        if opened is None:
+            self._advance()
+        return None
+
+    def _next_of(self, current: Pass, work: Work) -> Element | Request | None:
+        """Return the next element of the present slot, or what to wait for; None: advanced to the next slot."""
+        try:
+            found = current.next(work)
+        except OpError:
+            self._took()
+            raise
+        if found is None:
+            return self._replace(work)
+        if not isinstance(found, Request):
+            self._took()
+            return found
+        if not self._is_sloppy:
+            return found
+        self._passed_over.append(found)
+        if len(self._passed_over) >= len(self._slots):
+            return AnyOf(list(self._passed_over))
+        self._advance()
+        return None
+
+    def _replace(self, work: Work) -> Request | None:
+        """Advance from a slot whose pass has ended; return what that waits for."""
+        replacement = self._open(work) if self._replaces else None
+        if isinstance(replacement, Request):
+            return replacement
+        taken = self._taken
+        self._slots[self._slot] = replacement
+        self._advance()
+        if self._replaces and replacement is None:
+            self._taken = taken
         return None
 
     def _open_early(self, work: Work) -> None:
@@ -172,6 +201,16 @@ class _Interleaved:
                 self._ended = True
             else:
                 self._early.append(opened)
+
+    def _open_first(self, work: Work) -> Request | None:
+        """Open the first pass of each slot; return what that waits for."""
+        while self._unopened:
+            opened = self._open(work)
+            if isinstance(opened, Request):
+                return opened
+            self._slots[-self._unopened] = opened
+            self._unopened -= 1
+        return None
 
     def _open(self, work: Work) -> Pass | Request | None:
         if self._early:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import repeat
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
@@ -19,7 +20,7 @@ class ShuffleDataset(Derived):
     """The elements of `count` passes (-1: endless) over another dataset, in random order.
 
     A buffer of `size` elements is filled; each element is drawn from those in the buffer that belong to the oldest pass.
-    With `reshuffles`, each pass over this dataset draws seeds of its own from the stream of the seeds.
+    With `reshuffles`, each pass, over this dataset and over the other one, draws seeds of its own from the stream of the seeds.
     """
 
     size: int
@@ -35,27 +36,31 @@ class ShuffleDataset(Derived):
             raise InvalidArgumentError(f"count must be greater than zero or equal to -1, got {self.count}.")
 
     def begin(self, memory: Memory) -> Pass:
-        seeds = self.seeds
-        if self.reshuffles:
-            stream = memory.setdefault(self, None) or self.samples(*seeds)
-            memory[self] = stream
-            seeds = next(stream), next(stream)
-        return _Shuffled(self, memory, self.samples(*seeds))
+        seeds = memory.get(self)
+        if seeds is None:
+            numbers = self.samples(*self.seeds)
+            seeds = memory[self] = (
+                zip(numbers, numbers, strict=False) if self.reshuffles else repeat(self.seeds)
+            )
+        return _Shuffled(self, memory, seeds)
 
 
 class _Shuffled:
     """A pass in random order.
 
     `_buffer` is a ring; `_slices` are the parts of it, [start, end), that belong to one pass over the source each, as positions
-    in the sequence of all elements; `_source` is None when all passes have ended; `_held` elements are in the buffer.
+    in the sequence of all elements; `_source` is None when all passes have ended; `_numbers` are the random ones of the present
+    pass, by the next of `_seeds`.
     """
 
-    def __init__(self, dataset: ShuffleDataset, memory: Memory, numbers: Iterator[int]) -> None:
+    def __init__(self, dataset: ShuffleDataset, memory: Memory, seeds: Iterator[tuple[int, int]]) -> None:
         self._dataset: Dataset = dataset.source
         self._size = dataset.size
         self._passes_left = dataset.count - 1
         self._memory = memory
-        self._numbers = numbers
+        self._samples = dataset.samples
+        self._seeds = seeds
+        self._numbers = self._samples(*next(seeds))
         self._source: Pass | None = dataset.source.begin(memory)
         self._buffer: dict[int, Element] = {}
         self._slices = deque([[0, 0]])
@@ -90,6 +95,7 @@ class _Shuffled:
         slices = self._slices
         while slices[0][0] == slices[0][1]:
             slices.popleft()
+            self._numbers = self._samples(*next(self._seeds))
         start, end = slices[0]
         position = (start + next(self._numbers) % (end - start)) % self._size
         element = self._buffer[position]

@@ -168,6 +168,137 @@ def reduced(tf: Any) -> Any:
     return tf.data.Dataset.from_tensors((total, rows))
 
 
+def sparse_elements(tf: Any) -> Any:
+    values = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [3, 4])
+    return tf.data.Dataset.from_tensor_slices((values, [1, 2, 3])).repeat(2)
+
+
+def sparse_batches(tf: Any) -> Any:
+    rows = tf.data.Dataset.range(1, 6).map(
+        lambda x: tf.SparseTensor([[0], [x]], [x, x + 1], tf.stack([x + 1]))
+    )
+    return rows.batch(2)
+
+
+def sparse_rows(tf: Any) -> Any:
+    values = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], ["a", "b", "c"], [3, 4])
+    return tf.data.Dataset.from_sparse_tensor_slices(values)
+
+
+def sparse_unbatched(tf: Any) -> Any:
+    values = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1, 2, 3], [3, 4])
+    return tf.data.Dataset.from_tensors((values, [7, 8, 9])).repeat(2).unbatch()
+
+
+def map_and_batch(tf: Any) -> Any:
+    numbers = tf.data.Dataset.range(10)
+    return numbers.apply(
+        tf.data.experimental.map_and_batch(lambda x: (x, [x, x]), 4, num_parallel_calls=3)
+    ).repeat(2)
+
+
+def parallel_interleave(tf: Any) -> Any:
+    data = tf.data.Dataset
+    return data.range(1, 8).apply(
+        tf.data.experimental.parallel_interleave(lambda x: data.range(x).map(lambda y: x * 100 + y), 3, 2)
+    )
+
+
+def shuffle_and_repeat(tf: Any) -> Any:
+    return tf.data.Dataset.range(7).apply(tf.data.experimental.shuffle_and_repeat(10, 3, seed=5))
+
+
+def grouped(tf: Any) -> Any:
+    return tf.data.Dataset.range(20).apply(
+        tf.data.experimental.group_by_window(
+            lambda x: x % 3, lambda key, window: window.batch(4).map(lambda x: (key, x)), 4
+        )
+    )
+
+
+def bucketed(tf: Any) -> Any:
+    rows = tf.data.Dataset.range(1, 14).map(lambda x: tf.fill([x], x))
+    return rows.apply(
+        tf.data.experimental.bucket_by_sequence_length(lambda x: tf.shape(x)[0], [4, 8], [3, 2, 4])
+    )
+
+
+def bucketed_to_boundaries(tf: Any) -> Any:
+    rows = tf.data.Dataset.range(1, 8).map(lambda x: (tf.fill([x], x), x))
+    return rows.apply(
+        tf.data.experimental.bucket_by_sequence_length(
+            lambda x, _: tf.shape(x)[0], [4, 8], [3, 2, 4], pad_to_bucket_boundary=True
+        )
+    )
+
+
+def scanned(tf: Any) -> Any:
+    return tf.data.Dataset.range(6).apply(
+        tf.data.experimental.scan(np.int64(10), lambda state, x: (state + x, (state, x)))
+    )
+
+
+def taken_while(tf: Any) -> Any:
+    return tf.data.Dataset.range(9).apply(tf.data.experimental.take_while(lambda x: x * x < 20))
+
+
+def without_errors(tf: Any) -> Any:
+    numbers = tf.data.Dataset.from_tensor_slices([1, 0, 2, 0, 3]).map(lambda x: 6 // x)
+    return numbers.apply(tf.data.experimental.ignore_errors())
+
+
+def unique(tf: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(["a", "b", "a", "c", "b"]).apply(tf.data.experimental.unique())
+
+
+def chosen(tf: Any) -> Any:
+    data = tf.data.Dataset
+    choices = data.from_tensor_slices(np.array([0, 1, 1, 0, 2, 2, 1, 0], np.int64))
+    return tf.data.experimental.choose_from_datasets(
+        [data.range(2), data.range(10, 20), data.range(30, 31)], choices
+    )
+
+
+def sampled(tf: Any) -> Any:
+    data = tf.data.Dataset
+    return tf.data.experimental.sample_from_datasets(
+        [data.range(20), data.range(100, 110)], weights=[0.7, 0.3], seed=3
+    )
+
+
+def random_numbers(tf: Any) -> Any:
+    return tf.data.experimental.RandomDataset(seed=9).take(20)
+
+
+def counted(tf: Any) -> Any:
+    return tf.data.experimental.Counter(3, 2).take(5)
+
+
+def dense_to_sparse(tf: Any) -> Any:
+    rows = tf.data.Dataset.range(1, 6).map(lambda x: tf.fill([x, 2], x))
+    return rows.apply(tf.data.experimental.dense_to_sparse_batch(2, [6, 2]))
+
+
+def single(tf: Any) -> Any:
+    only = tf.data.experimental.get_single_element(tf.data.Dataset.range(8).skip(7).map(lambda x: (x, -x)))
+    return tf.data.Dataset.from_tensors(only)
+
+
+def examples(tf: Any) -> Any:
+    rows = []
+    for k in range(5):
+        example = tf.train.Example()
+        example.features.feature["n"].int64_list.value.append(k)
+        example.features.feature["row"].float_list.value.extend([k] * k)
+        rows.append(example.SerializeToString())
+    features = {"n": tf.FixedLenFeature([], tf.int64), "row": tf.VarLenFeature(tf.float32)}
+    return (
+        tf.data.Dataset.from_tensor_slices(rows)
+        .map(lambda row: tf.parse_single_example(row, features))
+        .batch(2)
+    )
+
+
 PROGRAMS: list[Make] = [
     ranges,
     nested,
@@ -199,6 +330,27 @@ PROGRAMS: list[Make] = [
     cached,
     cached_in_part,
     reduced,
+    sparse_elements,
+    sparse_batches,
+    sparse_rows,
+    sparse_unbatched,
+    map_and_batch,
+    parallel_interleave,
+    shuffle_and_repeat,
+    grouped,
+    bucketed,
+    bucketed_to_boundaries,
+    scanned,
+    taken_while,
+    without_errors,
+    unique,
+    chosen,
+    sampled,
+    random_numbers,
+    counted,
+    dense_to_sparse,
+    single,
+    examples,
 ]
 
 

@@ -59,10 +59,23 @@ INEXPRESSIBLE = {
 """Ops that cannot have cases, and why."""
 
 _REASONS = {
-    "their pipelines are compared in tests/interop/test_datasets_interop.py": """
-BatchDataset BatchDatasetV2 Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext
-IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator MapDataset OneShotIterator RepeatDataset
-TensorSliceDataset
+    "their pipelines are compared in tests/interop/data and test_datasets_interop.py": """
+BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DatasetToSingleElement
+DenseToSparseBatchDataset DirectedInterleaveDataset ExperimentalDenseToSparseBatchDataset
+ExperimentalDirectedInterleaveDataset ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset
+ExperimentalMapAndBatchDataset ExperimentalParallelInterleaveDataset ExperimentalRandomDataset
+ExperimentalScanDataset ExperimentalTakeWhileDataset ExperimentalUnbatchDataset ExperimentalUniqueDataset
+FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset GeneratorDataset
+GroupByWindowDataset IgnoreErrorsDataset InterleaveDataset Iterator IteratorFromStringHandle
+IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync IteratorToStringHandle IteratorV2
+LatencyStatsDataset LegacyParallelInterleaveDatasetV2 MakeIterator MapAndBatchDataset MapDataset
+MaxIntraOpParallelismDataset ModelDataset OneShotIterator OptimizeDataset OptionsDataset
+PaddedBatchDataset PaddedBatchDatasetV2 ParallelInterleaveDataset ParallelInterleaveDatasetV2
+ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDataset ParallelMapDatasetV2
+PrefetchDataset PrivateThreadPoolDataset RandomDataset RangeDataset ReduceDataset RepeatDataset
+RewriteDataset ScanDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset
+SparseTensorSliceDataset TFRecordDataset TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset
+TextLineDataset UnbatchDataset UniqueDataset WindowDataset ZipDataset
 """,
     "they need files: tests/ops/io/test_readers.py holds what TensorFlow gave, whole_graphs a pipeline": """
 FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 MatchingFiles ReadFile
