@@ -63,7 +63,7 @@ def test_promises_that_contradict_one_another_are_refused():
     with pytest.raises(GraphValueError, match="at least 2 dimensions"):
         ax.linalg.LinearOperatorLowerTriangular(TRIL[0])
     with pytest.raises(GraphTypeError, match="float32"):
-        ax.linalg.LinearOperatorLowerTriangular(TRIL).matmul(TRIL.astype(np.float64))
+        ax.linalg.LinearOperatorLowerTriangular(TRIL).matmul(ax.constant(TRIL, ax.float64))
 
 
 async def test_what_is_not_promised_is_not_computed_or_is_asserted():
