@@ -18,6 +18,7 @@ from aioexec.graph.apply import apply_any_op
 from aioexec.graph.node import producers
 from aioexec.ops.containers.barrier import Barrier
 from aioexec.ops.containers.staging_class import MapStagingArea, StagingArea
+from tests.campaigns import dataset_programs
 
 Feeds = dict[Any, Any]
 
@@ -358,22 +359,7 @@ def _sparse_tensors_map(program: Program) -> None:
     program.step("add many, take many", taken[1])
 
 
-# Datasets, sessions' own state
-
-
-def _datasets(program: Program) -> None:
-    dtype, dims = program.content.dtype, program.content.dims
-    slices = apply_any_op("TensorSliceDataset", [program.values], output_shapes=[dims])
-    size = ax.cast(program.count, ax.int64)
-    says: dict[str, Any] = {"output_types": [dtype], "output_shapes": [None]}
-    batch = apply_any_op("BatchDataset", slices, size, **says)
-    repeated = apply_any_op("RepeatDataset", batch, np.int64(3), **says)
-    for name, variant in (("slices", slices), ("a batch", batch), ("repeated batches", repeated)):
-        handle = apply_any_op("IteratorV2", shared_name="", container="", **says)
-        program.step(f"begin with {name}", apply_any_op("MakeIterator", variant, handle))
-        element = apply_any_op("IteratorGetNext", handle, **says)[0]
-        program.step(f"next of {name}", element)
-        program.step(f"second of {name}", element) if name != "a batch" else None
+# Sessions' own state
 
 
 def _session_handles(program: Program) -> None:
@@ -452,7 +438,8 @@ PROGRAMS: dict[str, Build] = {
     "one element": _one_element,
     "Stack": _stack,
     "SparseTensorsMap": _sparse_tensors_map,
-    "datasets": _datasets,
+    "datasets": dataset_programs.passes,
+    "transformed datasets": dataset_programs.transformations,
     "session handles": _session_handles,
     "optional": _optional,
     "temporary variable": _temporary_variable,

@@ -14,14 +14,21 @@ from tests.campaigns.stateful_holds import longest_holds
 from tests.campaigns.stateful_programs import PROGRAMS, Content, Program, cases
 
 LEFT_OUT = {
-    "takes as long for many elements as for few": r".*(Size|IsClosed|NumAccumulated|SetGlobalStep|ElementShape|StringHandle)"
+    "takes as long for many elements as for few": r"(Experimental)?(Random|Unique)Dataset"
+    r"|.*(Size|IsClosed|NumAccumulated|SetGlobalStep|ElementShape|StringHandle)"
     r"|Reader(Num\w+|Reset|SerializeState|RestoreState)|(Stack|TensorArray)Close|Optional(HasValue|None)|EmptyTensorList"
     r"|DeleteSessionTensor|GetSessionTensor|_Retval",
-    "has the kernel of one that is there": r"Accumulator(Apply|Take)Gradient|ConditionalAccumulator|IteratorGetNextSync"
-    r"|TensorArray(Pack|Unpack|GradWithShape)",
+    "has the kernel of one that is there": r"Experimental(DenseToSparseBatch|DirectedInterleave|Unbatch)"
+    r"Dataset|Accumulator(Apply|Take)Gradient|ConditionalAccumulator"
+    r"|IteratorGetNextSync|TensorArray(Pack|Unpack|GradWithShape)",
     "works on files, in a worker": r"\w+Reader|ReaderRead(UpTo)?|Save(Slices)?|Restore(Slice)?|MergeV2Checkpoints|ReadFile"
-    r"|WriteFile|MatchingFiles|InitializeTableFromTextFile|GenerateVocabRemapping|LoadAndRemapMatrix",
-    "calls what the program gives": r"PyFunc(Stateless)?|MapDataset|OneShotIterator",
+    r"|WriteFile|MatchingFiles|InitializeTableFromTextFile|GenerateVocabRemapping|LoadAndRemapMatrix"
+    r"|(FixedLengthRecord|TFRecord|TextLine)Dataset",
+    "calls what the program gives": r"PyFunc(Stateless)?|OneShotIterator|(Parallel)?MapDataset"
+    r"|(Filter|FlatMap|Generator|Interleave|LegacyParallelInterleave|Reduce)Dataset"
+    r"|(Experimental)?(GroupByWindow|MapAndBatch|ParallelInterleave|Scan|TakeWhile)Dataset(V4)?",
+    "passes on what its input gives": r"(LatencyStats|MaxIntraOpParallelism|Model|Optimize|Options|PrivateThreadPool)Dataset"
+    r"|RewriteDataset|(Experimental)?IgnoreErrorsDataset",
 }
 
 

@@ -372,7 +372,7 @@ async def test_closing_does_not_wait_for_the_compiler():
     while not any(runner.cache._building for executor in executors(session) for runner in executor.runners):
         await asyncio.sleep(0)
 
-    closing = asyncio.create_task(session.close())
+    closing = asyncio.create_task(session.close(grace=None))
     await asyncio.sleep(0)
     gate.set()
 

@@ -234,7 +234,7 @@ async def test_closing_waits_for_a_step_that_was_begun_so(array):
             await asyncio.sleep(0)
             assert not running.done()
             gate.set()
-            await session.close()
+            await session.close(grace=None)
             assert running.done()
 
     np.testing.assert_allclose(running.result(), by_numpy(array), rtol=1e-5)
