@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         strings as strings,
         summary as summary,
         test as test,
+        tpu as tpu,
         train as train,
         version as version,
     )

@@ -175,6 +175,7 @@ SOURCES: Final[dict[str, str]] = {
         "fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel"
     ),
     "aioexec.ops.nn.sorting": "argsort sort",
+    "aioexec.ops.pooling.patches": "extract_image_patches",
     "aioexec.ops.random.distributions": "random_gamma random_poisson",
     "aioexec.ops.random.random_ops": (
         "get_seed multinomial random_normal random_shuffle random_uniform set_random_seed truncated_normal"
@@ -260,6 +261,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.strings": "strings=",
     "aioexec.summary": "summary=",
     "aioexec.test": "test=",
+    "aioexec.tpu": "tpu=",
     "aioexec.train": "train=",
     "aioexec.version": (
         "COMPILER_VERSION GIT_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER VERSION "

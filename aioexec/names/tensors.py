@@ -246,6 +246,7 @@ from aioexec.ops.nn.fake_quantization import (
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
 from aioexec.ops.nn.sorting import argsort as argsort, sort as sort
+from aioexec.ops.pooling.patches import extract_image_patches as extract_image_patches
 from aioexec.ops.random.distributions import random_gamma as random_gamma, random_poisson as random_poisson
 from aioexec.ops.random.random_ops import (
     get_seed as get_seed,

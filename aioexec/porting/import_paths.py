@@ -24,6 +24,11 @@ _PRIVATE = {
     "python.framework.errors_impl": "errors",
     "python.framework.dtypes": "dtypes",
     "python.framework.graph_util": "graph_util",
+    "python.framework.tensor_util": "contrib.util",
+    "python.pywrap_tensorflow": "train",
+    "python.util.compat": "compat",
+    "python.data.util.nest": "contrib.framework.nest",
+    "python.estimator.export.export_output": "estimator.export",
     "python.layers": "layers",
     "python.layers.core": "layers",
     "python.layers.convolutional": "layers",
@@ -41,27 +46,21 @@ _PRIVATE = {
     "python.ops.embedding_ops": "nn",
     "python.ops.candidate_sampling_ops": "nn",
     "python.ops.image_ops": "image",
-    "python.ops.init_ops": "initializers",
-    "python.ops.lookup_ops": "lookup",
+    "python.ops.lookup_ops": "contrib.lookup",
     "python.ops.metrics": "metrics",
     "python.ops.losses.losses": "losses",
     "python.ops.distributions": "distributions",
-    "python.util.nest": "nest",
-    "python.training.training": "train",
-    "python.training.saver": "train",
-    "python.training.session_run_hook": "train",
-    "python.training.basic_session_run_hooks": "train",
-    "python.training.monitored_session": "train",
-    "python.training.training_util": "train",
-    "python.training.moving_averages": "train",
-    "python.training.optimizer": "train",
-    "python.training.adam": "train",
-    "python.training.checkpoint_utils": "train",
+    "python.util.nest": "contrib.framework.nest",
+    "python.training": "train",
     "python.data": "data",
     "python.estimator": "estimator",
     "python.saved_model": "saved_model",
 }
 """Modules that are no public interface, by the module of aioexec that has their public names. Others are aioexec itself."""
+
+_CONTRIB = re.compile(r"contrib\.(?P<name>\w+)\.python\.(?:ops|layers|training)(?:\.|$)")
+_CONTRIB_MODULES = {"contrib.framework.python.ops", "contrib.layers.python.layers"}
+"""Private modules that aioexec has under their names; the names of others are in the public module around them."""
 
 _FOLDERS = {
     "client", "data.ops", "data.util", "estimator", "feature_column", "framework", "layers", "lib.io", "ops", "ops.losses",
@@ -77,11 +76,17 @@ def own_path(module: str) -> str | None:
     rest = module[found.end() :].lstrip(".")
     if rest.partition(".")[0] == "python":
         rest = next((_PRIVATE[path] for path in (rest, *_parents(rest)) if path in _PRIVATE), "")
+    inner = _CONTRIB.match(rest)
+    if inner is not None and not any(path in _CONTRIB_MODULES for path in (rest, *_parents(rest))):
+        rest = f"contrib.{inner['name']}"
     return f"aioexec.{rest}" if rest else "aioexec"
 
 
 def holds_modules(module: str) -> bool:
     """Whether a private module of TensorFlow is a folder of modules, so that a name in it is a module too."""
+    public = module.removeprefix("tensorflow.")
+    if _CONTRIB.fullmatch(public):
+        return public not in _CONTRIB_MODULES
     inner = module.partition("tensorflow.python.")[2]
     return module == "tensorflow.python" or inner in _FOLDERS
 

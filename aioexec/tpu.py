@@ -1,0 +1,15 @@
+"""The names of `tf.tpu` that programs use also without a TPU; here everything runs on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aioexec.lazy_names import public_names
+
+if TYPE_CHECKING:
+    from aioexec.contrib.tpu.cross_shard import (
+        CrossShardOptimizer as CrossShardOptimizer,
+        cross_replica_sum as cross_replica_sum,
+    )
+else:
+    __getattr__, __dir__ = public_names(__name__)
