@@ -167,7 +167,15 @@ def test_its_own_loop_may_not_call_it(graph):
             sess.call(lambda _: sess.run(x))
 
 
-def test_an_interrupt_cancels_the_step_and_is_raised(graph):
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, as in a program on a terminal; a shell's background job ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_cancels_the_step_and_is_raised(graph, interruptible):
     queue = ax.FIFOQueue(1, ax.int32, [])
     put, taken = queue.enqueue(5), queue.dequeue()
 
