@@ -116,6 +116,16 @@ MADE = [
         case(op, unknown(Y), grad=op != "PreventGradient")
         for op in ("Identity", "StopGradient", "Snapshot", "PreventGradient")
     ),
+    *(case("EnsureShape", sample(name, (2, 3)), attrs={"shape": (None, 3)}) for name in SOME),
+    *(
+        case("EnsureShape", unknown(Y), attrs={"shape": shape})
+        for shape in (None, (None,) * np.ndim(Y), np.shape(Y))
+    ),
+    *(
+        case("EnsureShape", given, attrs={"shape": shape}, bad=True)
+        for given in (sample("float32", (2, 3)), unknown(sample("float32", (2, 3))))
+        for shape in ((2,), (None, 4), (2, 3, 1))
+    ),
     *(case("IdentityN", [sample(name, (2, 3)), sample("int32", ())]) for name in SOME),
     case("IdentityN", [unknown(Y)]),
     case("IdentityN", [Y, Y, Y]),
