@@ -165,7 +165,8 @@ def _load_kernel(context: KernelContext) -> Compute:
 
 
 def _loaded_shape(context: ShapeContext) -> Sequence[Dims]:
-    for dims, rank in zip(context.inputs, (0, 0, 1, 1), strict=False):
+    shapes.with_rank_at_most(context.inputs[0], 1)
+    for dims, rank in zip(context.inputs[1:], (0, 1, 1), strict=False):
         shapes.with_rank(dims, rank)
     return [(context.attrs["num_rows"], context.attrs["num_cols"])]
 

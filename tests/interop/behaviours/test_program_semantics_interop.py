@@ -373,6 +373,28 @@ async def test_tables_made_in_a_map(agree):
     np.testing.assert_array_equal(await agree(program), [2, -1, 1])
 
 
+async def test_one_path_in_a_vector_is_remapped(agree, tf, tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        matrix = tf.get_variable("matrix", initializer=floats([[1, 2], [3, 4]]))
+        session.run(matrix.initializer)
+        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+
+    async def program(engine):
+        loaded = engine.tf.raw_ops.LoadAndRemapMatrix(
+            ckpt_path=[path],
+            old_tensor_name="matrix",
+            row_remapping=[1, 0],
+            col_remapping=np.zeros(0, np.int64),
+            initializing_values=floats([]),
+            num_rows=2,
+            num_cols=2,
+        )
+        async with engine.session() as session:
+            return await session.run(loaded)
+
+    np.testing.assert_array_equal(await agree(program), [[3, 4], [1, 2]])
+
+
 async def test_templates_inside_functions(agree):
     async def program(engine):
         tf = engine.tf
@@ -392,3 +414,47 @@ async def test_templates_inside_functions(agree):
             return await session.run(y), [v.name for v in tf.global_variables()]
 
     await agree(program)
+
+
+async def test_functions_that_differ_in_their_gradient_only(agree):
+    async def program(engine):
+        tf = engine.tf
+        defun = internal(engine, "aioexec.ops.functions.defun", "tensorflow.python.framework.function").Defun
+
+        @defun(tf.float32, tf.float32)
+        def tenfold(x, dy):
+            return dy * 10.0
+
+        @defun(tf.float32, grad_func=tenfold, func_name="with_a_gradient")
+        def one(x):
+            return x * 2.0
+
+        @defun(tf.float32, func_name="without")
+        def other(x):
+            return x * 2.0
+
+        x = tf.placeholder(tf.float32, [])
+        y, z = one(x), other(x)
+        async with engine.session() as session:
+            return await session.run([y, z, *tf.gradients(y, [x]), *tf.gradients(z, [x])], {x: 3.0})
+
+    assert await agree(program) == [6.0, 6.0, 10.0, 2.0]
+
+
+async def test_a_mutable_table_is_shared_by_its_name(agree):
+    async def program(engine):
+        tf = engine.tf
+
+        def table():
+            return tf.raw_ops.MutableHashTableV2(
+                key_dtype=tf.int64, value_dtype=tf.float32, shared_name="mine", use_node_name_sharing=False
+            )
+
+        keys = tf.constant([1, 2], tf.int64)
+        put = tf.raw_ops.LookupTableInsertV2(table_handle=table(), keys=keys, values=floats([5, 6]))
+        found = tf.raw_ops.LookupTableFindV2(table_handle=table(), keys=keys, default_value=tf.constant(-1.0))
+        async with engine.session() as session:
+            await session.run(put)
+            return await session.run(found)
+
+    np.testing.assert_array_equal(await agree(program), [5, 6])
