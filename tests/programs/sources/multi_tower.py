@@ -78,7 +78,6 @@ def main(steps):
         apply_gradient_op = opt.apply_gradients(grads, global_step=global_step)
         variable_averages = tf.train.ExponentialMovingAverage(MOVING_AVERAGE_DECAY, global_step)
         variables_averages_op = variable_averages.apply(tf.trainable_variables())
-        train_op = tf.group(apply_gradient_op, variables_averages_op)
 
         saver = tf.train.Saver(tf.global_variables())
         sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))
@@ -92,9 +91,12 @@ def main(steps):
                 kinds = rng.randint(0, 3, 4)
                 feed[labels[i]] = kinds
                 feed[images[i]] = rng.rand(4, 6, 6, 1) + (np.arange(6) // 2 == kinds[:, None])[:, :, None, None]
-            _, loss_value = sess.run([train_op, loss], feed_dict=feed)
+            loss_value = sess.run(loss, feed_dict=feed)
             assert not np.isnan(loss_value), 'Model diverged with loss = NaN'
             history.append(loss_value)
+            # One after the other: in one step TensorFlow would average variables before or after their update.
+            sess.run(apply_gradient_op, feed_dict=feed)
+            sess.run(variables_averages_op)
         checkpoint_path = os.path.join(tempfile.mkdtemp(), 'model.ckpt')
         saver.save(sess, checkpoint_path, global_step=global_step)
 
