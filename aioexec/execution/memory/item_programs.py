@@ -61,7 +61,7 @@ class ItemProgram:
         launcher = work.launcher(first.node)
         if ended.is_done:
             self._note_end(ended, launcher)
-        else:  # before the step is told of an error
+        else:  # registered before the step's own callback, which reports an error
             ended.add_done_callback(partial(self._note_end, ended, launcher))
         work.watch(ended, launcher)
         for number, buffer in zip(recorded.outputs, outputs, strict=True):
