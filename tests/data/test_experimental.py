@@ -45,6 +45,14 @@ CASES: list[tuple[Any, list[Any]]] = [
         ),
         [0, 1, 0, 1],
     ),
+    (  # rows of unequal length: the fourth takes the place of the first
+        lambda: (
+            numbers(5)
+            .skip(1)
+            .apply(experimental.parallel_interleave(lambda x: numbers(x).map(lambda y: x * 100 + y), 3, 2))
+        ),
+        [100, 200, 201, 300, 301, 400, 401, 302, 402, 403],
+    ),
     (lambda: numbers(3).apply(experimental.take_while(lambda x: x < 2)), [0, 1]),
     (lambda: numbers(3).apply(experimental.enumerate_dataset(4)), [(4, 0), (5, 1), (6, 2)]),
     (lambda: numbers(4).batch(2).apply(experimental.unbatch()), [0, 1, 2, 3]),

@@ -107,7 +107,7 @@ def flat_mapped(tf: Any) -> Any:
 
 def interleaved(tf: Any) -> Any:
     data = tf.data.Dataset
-    return data.range(1, 8).interleave(lambda x: data.range(x).map(lambda y: x * 100 + y), 3, 2)
+    return data.range(1, 8).interleave(lambda x: data.range(5).map(lambda y: x * 100 + y), 3, 2)
 
 
 def interleaved_in_parallel(tf: Any) -> Any:
@@ -198,9 +198,10 @@ def map_and_batch(tf: Any) -> Any:
 
 
 def parallel_interleave(tf: Any) -> Any:
+    """Rows of one length: TensorFlow's order of unequal ones varies by chance (9 of 800 runs)."""
     data = tf.data.Dataset
     return data.range(1, 8).apply(
-        tf.data.experimental.parallel_interleave(lambda x: data.range(x).map(lambda y: x * 100 + y), 3, 2)
+        tf.data.experimental.parallel_interleave(lambda x: data.range(5).map(lambda y: x * 100 + y), 3, 2)
     )
 
 
