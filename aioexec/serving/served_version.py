@@ -1,0 +1,89 @@
+"""`ServedVersion`: a loaded version of a model, whose signatures requests run."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.node import Tensor
+
+Array = npt.NDArray[Any]
+
+DEFAULT_SIGNATURE = "serving_default"
+"""The signature of a request that names none."""
+
+
+class Signature(Protocol):
+    """What serving uses of a signature: its tensors by the names in requests, and a coroutine that runs it."""
+
+    @property
+    def name(self) -> str:
+        """Its key in the model, such as "serving_default"."""
+
+    @property
+    def method_name(self) -> str:
+        """What it is for, such as "tensorflow/serving/predict"."""
+
+    @property
+    def inputs(self) -> Mapping[str, Tensor]:
+        """The tensors to feed."""
+
+    @property
+    def outputs(self) -> Mapping[str, Tensor]:
+        """The tensors that can be fetched."""
+
+    async def run(
+        self, inputs: Mapping[str, Any], outputs: Collection[str] | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Run a step with values for the inputs; return the named outputs, or all.
+
+        Raises:
+            InvalidArgumentError: names, dtypes or shapes differ from the signature's.
+        """
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A loaded model: its signatures by name."""
+
+    @property
+    def signatures(self) -> Mapping[str, Signature]:
+        """The signatures by name."""
+
+
+class ServedVersion:
+    """A version of a model that takes requests. Use it inside a lease only: it may be unloaded afterwards."""
+
+    def __init__(self, name: str, version: int, signatures: Mapping[str, Signature]) -> None:
+        self.name = name
+        self.version = version
+        self.signatures = signatures
+
+    def signature(self, name: str) -> Signature:
+        """Return the signature of that name.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        found = self.signatures.get(name)
+        if found is None:
+            raise InvalidArgumentError(
+                f"model {self.name!r} version {self.version}: no signature {reprlib.repr(name)}, "
+                f"only {reprlib.repr(sorted(self.signatures))}"
+            )
+        return found
+
+    async def run(
+        self, signature_name: str, inputs: Mapping[str, Any], outputs: Collection[str] | None = None
+    ) -> dict[str, Array]:
+        """Run a signature with values for its inputs; return the named outputs, or all.
+
+        Raises:
+            InvalidArgumentError: no such signature, or names, dtypes or shapes differ from the signature's.
+        """
+        return await self.signature(signature_name).run(inputs, outputs)
