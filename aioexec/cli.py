@@ -1,22 +1,28 @@
 """The command `aioexec`: a table of subcommands, each imported when it is used.
 
-The module of a subcommand defines `add_arguments(parser)` and `run(arguments) -> int` (the exit status).
+The module of a subcommand defines `add_arguments(parser)` and `run(arguments) -> int` (the exit status). What `run` raises
+becomes one line and status 1 (see `command_line.failures`).
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
 from typing import Protocol, cast
 
+from aioexec.command_line.failures import exit_status
 from aioexec.data_classes import dataclass
+
+_WIDTH = 100
+"""The line width of descriptions, in characters."""
 
 
 class CommandModule(Protocol):
     """The interface of a subcommand's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the subcommand's arguments."""
+        """Add the subcommand's arguments, and examples (see `command_line.arguments`)."""
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the subcommand, and return the exit status."""
@@ -31,6 +37,7 @@ class Command:
 
 
 COMMANDS = {
+    "completion": Command("aioexec.completion", "write the script that completes this command in a shell"),
     "demo": Command(
         "aioexec.demo.command", "train on real data while the same event loop serves predictions"
     ),
@@ -63,21 +70,58 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.parse_args(arguments)  # prints help, version or errors, and exits
         parser.print_help()
         return 2
-    module = cast(CommandModule, import_module(COMMANDS[chosen].module))
-    module.add_arguments(subparsers[chosen])
-    return module.run(parser.parse_args(arguments))
+    module = _complete(chosen, subparsers[chosen])
+    parsed = parser.parse_args(arguments)
+    return exit_status(chosen, lambda: module.run(parsed), debug=parsed.debug)
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def full_parser() -> argparse.ArgumentParser:
+    """The parser with the arguments of all subcommands, whose modules are imported."""
+    parser, subparsers = _parser()
+    for name in COMMANDS:
+        _complete(name, subparsers[name])
+    return parser
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """The parser, and those of the subcommands, still without their arguments."""
     parser = argparse.ArgumentParser(
-        prog="aioexec", description="TensorFlow 1.x's session runtime for asyncio"
+        prog="aioexec",
+        description="TensorFlow 1.x's session runtime for asyncio",
+        epilog="`aioexec COMMAND --help` explains a command, with examples. Exit status: 0 success, 1 failure, 2 wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"aioexec {_version()}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of a failure")
     choices = parser.add_subparsers(title="commands", metavar="COMMAND")
     return parser, {
         name: choices.add_parser(name, help=command.summary, description=command.summary)
         for name, command in COMMANDS.items()
     }
+
+
+def _complete(name: str, parser: argparse.ArgumentParser) -> CommandModule:
+    """Add the arguments of a subcommand to its parser, and return its module."""
+    module = cast(CommandModule, import_module(COMMANDS[name].module))
+    module.add_arguments(parser)
+    _finish(parser)
+    return module
+
+
+def _finish(parser: argparse.ArgumentParser) -> None:
+    """Add `--debug` to a subcommand's parser, and to those below it; keep the lines of the examples."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = textwrap.fill(parser.description or "", _WIDTH)
+    inner = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    if not inner:
+        parser.add_argument(
+            "--debug",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="show the traceback of a failure",
+        )
+    for choices in inner:
+        for each in choices.choices.values():
+            _finish(each)
 
 
 def _version() -> str:

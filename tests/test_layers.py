@@ -25,7 +25,7 @@ ROWS: list[list[str]] = [
         "name_tables < lazy_names",
         "data_classes < errors < plain_with < in_thread < dtypes < shapes",
     ],
-    ["formats < files", "resources"],
+    ["formats < files", "resources", "command_line"],
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
@@ -39,7 +39,7 @@ ROWS: list[list[str]] = [
         "python_io < queue < raw_ops < resource_loader < sparse < spectral < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < tpu < client < test < examples < "
-        "aioexec < demo < inspection < porting < cli",
+        "aioexec < demo < inspection < porting < cli < completion",
         "blocking < test < aioexec < testing",
     ],
 ]
@@ -70,7 +70,8 @@ DOORS = {
     "pytest_asyncio": "aioexec.testing",
     "ray": "aioexec.distributed.cluster.ray",
     "re2": "aioexec.ops.strings.regular_expressions",
-    "rich": "aioexec.demo or aioexec.inspection or aioexec.train.hooks.progress_hook",
+    "rich": "aioexec.command_line or aioexec.demo or aioexec.inspection or aioexec.train.hooks.progress_hook",
+    "shtab": "aioexec.completion",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",
     "uvloop": "aioexec.testing or aioexec.demo or aioexec.distributed.server.command",

@@ -8,6 +8,8 @@ import sys
 
 from rich.console import Console
 
+from aioexec.command_line.arguments import add_examples, add_json, positive_int, positive_seconds
+from aioexec.command_line.output import print_json
 from aioexec.demo import digits, display, training
 from aioexec.demo.progress import REQUIRED_ACCURACY, Outcome
 
@@ -25,21 +27,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=positive_seconds,
         help=f"train this long; by default {_SECONDS:g}, and up to {_MOST_SECONDS:g} where the machine is busy",
     )
-    parser.add_argument("--batch-size", type=_positive, default=32, help="default: %(default)s")
+    parser.add_argument("--batch-size", type=positive_int, default=32, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the start and the order")
     parser.add_argument(
         "--folder",
         default=_FOLDER,
         help="of checkpoints and events; training continues from what is there (default: %(default)s)",
     )
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+train on handwritten digits and answer predictions meanwhile; again: go on from there
+aioexec demo
+a short run whose result a script reads
+aioexec demo --seconds 3 --folder /tmp/demo --json
+""",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo and return 0 if the network has learnt, else 1."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=arguments.json)
     data = digits.load(arguments.seed)
     settings = training.Settings(
         seconds=arguments.seconds or _SECONDS,
@@ -54,7 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
             outcome, interrupted = runner.run(_until_interrupted(settings, data, watch))
     except KeyboardInterrupt:  # the second one
         return 130
-    console.print(display.summary(outcome))
+    if arguments.json:
+        print_json(outcome)
+    else:
+        console.print(display.summary(outcome))
     if interrupted:
         return 130
     if outcome.accuracy < REQUIRED_ACCURACY:
@@ -78,17 +93,3 @@ async def _until_interrupted(
         return await training.run(settings, data, watch, stop), stop.is_set()
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
-    return number

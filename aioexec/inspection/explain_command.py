@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 
 from rich.console import Console
 from rich.table import Table
 
+from aioexec.command_line.arguments import add_examples, add_json
+from aioexec.command_line.output import console, print_json
 from aioexec.execution.explain import ItemReport, PlanReport, ProgramReport, RowReport
 from aioexec.inspection import stepping
 from aioexec.inspection.stepping import Stepping
 
-_WIDTH = 140
-"""The line width in characters if there is no terminal."""
 _NAMES_SHOWN = 3
 """The most node names shown for a row."""
 
@@ -22,7 +20,16 @@ _NAMES_SHOWN = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     stepping.add_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="all of it as JSON")
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+the plan of a prediction: what runs natively, what it costs, what does not
+aioexec explain frozen.pb --fetch probabilities --feed images=1,224,224,3:float32
+which ops of a training step have no native kernel
+aioexec explain model.ckpt-1000.meta --fetch train --feed x=32,784 --json | jq .breaks_by_op
+""",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,27 +39,24 @@ def run(arguments: argparse.Namespace) -> int:
         await opened.step()
         plan = await opened.session.describe(opened.fetches, opened.feeds)
         if arguments.json:
-            print(json.dumps(asdict(plan), indent=1))
+            print_json(plan)
         else:
-            show(plan, Console())
+            show(plan, console())
 
     return stepping.run(arguments, look)
 
 
 def show(plan: PlanReport, console: Console) -> None:
     """Print a plan as tables."""
-    if not console.is_terminal:
-        console.width = _WIDTH
     console.print(
         f"{plan.feeds} feeds, {plan.fetches} fetches, {plan.targets} targets; {plan.nodes} nodes after simplification, "
         f"{plan.native_share:.1%} of them native",
-        highlight=False,
     )
     if plan.breaks_by_op:
         outside = ", ".join(f"{op} {count}" for op, count in plan.breaks_by_op.items())
-        console.print(f"outside programs: {outside}", highlight=False, markup=False)
+        console.print(f"outside programs: {outside}")
     for partition in plan.partitions:
-        console.print(f"\n{partition.device}, jit {partition.jit}", highlight=False)
+        console.print(f"\n{partition.device}, jit {partition.jit}")
         for item in partition.items:
             _show_item(item, console)
 
@@ -62,17 +66,17 @@ def _show_item(item: ItemReport, console: Console) -> None:
         what = f"{item.kind} {item.nodes[0]}" if len(item.nodes) == 1 else f"{len(item.nodes)} nodes"
         reasons = "; ".join(reason for _, reason in item.unfit)
         tier = f", reference kernels: {reasons}" if reasons else ""
-        console.print(f"item {item.index}: {what}{tier}", highlight=False, markup=False)
+        console.print(f"item {item.index}: {what}{tier}")
     for program in item.programs:
         title = (
             f"item {item.index}: {len(program.rows)} rows, {program.native} of {program.total} nodes native, begins "
             f"{'on the loop' if program.where == 'inline' else 'on a worker'}; {program.cost_ns / 1000:.1f} µs, "
             f"arena {program.arena_bytes:,} bytes, constants {program.constant_bytes:,} bytes, {program.kernels} kernels"
         )
-        console.print(title, highlight=False, markup=False)
+        console.print(title)
         console.print(_rows_table(program))
         if item.writes:
-            console.print(f"writes {', '.join(item.writes)}", highlight=False, markup=False)
+            console.print(f"writes {', '.join(item.writes)}")
 
 
 def _rows_table(program: ProgramReport) -> Table:

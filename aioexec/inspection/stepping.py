@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import InvalidArgumentError, OpError
+from aioexec.errors import InvalidArgumentError
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
@@ -69,11 +68,7 @@ def run(arguments: argparse.Namespace, look: Callable[[Stepping], Coroutine[Any,
         async with _opened(arguments) as stepping:
             await look(stepping)
 
-    try:
-        asyncio.run(main())
-    except OpError as error:
-        print(f"{type(error).__name__}: {error.message}", file=sys.stderr)
-        return 1
+    asyncio.run(main())
     return 0
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from aioexec.command_line.arguments import add_examples, add_json, positive_int
+from aioexec.command_line.output import print_json
 from aioexec.formats.protos import RunMetadata, RunOptions
 from aioexec.inspection import stepping
 from aioexec.inspection.stepping import Stepping
@@ -21,8 +23,16 @@ _WARM_UP = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     stepping.add_arguments(parser)
-    parser.add_argument("--steps", type=_count, default=3, help="how many (default: %(default)s)")
+    parser.add_argument("--steps", type=positive_int, default=3, help="how many (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="JSON, for Perfetto")
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+what three training steps of a model do when, for https://ui.perfetto.dev
+aioexec trace model.ckpt-1000.meta --fetch train --feed x=32,784:float32 -o trace.json
+""",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,17 +51,15 @@ def run(arguments: argparse.Namespace) -> int:
         await asyncio.to_thread(_write, arguments.output, stats)
         events = sum(len(device.node_stats) for step in stats for device in step.dev_stats)
         median = statistics.median(seconds) * 1e6
-        print(f"{arguments.output}: {len(stats)} steps, {events} events, {median:.0f} µs a traced step")
+        if arguments.json:
+            print_json(
+                {"file": str(arguments.output), "steps": len(stats), "events": events, "median_us": median}
+            )
+        else:
+            print(f"{arguments.output}: {len(stats)} steps, {events} events, {median:.0f} µs a traced step")
 
     return stepping.run(arguments, look)
 
 
 def _write(path: Path, stats: list[Any]) -> None:
     path.write_text(draw_threads(stats).format_to_string(), encoding="utf-8")
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError("expected at least one step")
-    return count

@@ -10,6 +10,8 @@ import tokenize
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from aioexec.command_line.arguments import add_examples, add_json
+from aioexec.command_line.output import print_json
 from aioexec.porting.port import Ported, port
 
 DONE, LEFT, FAILED = 0, 1, 2
@@ -33,6 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--output", metavar="DIR", help="write all files into this folder")
     where.add_argument("--in-place", action="store_true", help="overwrite the files")
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+the changes to a program of two files, as a diff
+aioexec port train.py model.py
+write the ported package elsewhere
+aioexec port src/ --output ported/
+in CI: fail if anything is left to port; status 1: something is left, 2: a file cannot be read
+aioexec port --check src/
+""",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,11 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
         for path in files:
             target = path if arguments.in_place else Path(arguments.output, files[path])
             _write(target, results[str(path)].text, encodings[path], original=path)
-    elif not arguments.check:
+    elif not arguments.check and not arguments.json:
         _show(texts, changed)
     findings = [finding for result in results.values() for finding in result.findings]
-    for finding in findings:
-        print(finding, file=sys.stderr)
+    if arguments.json:
+        print_json({"changed": list(changed), "findings": findings})
+    else:
+        for finding in findings:
+            print(finding, file=sys.stderr)
     if any("no Python 3" in finding.message for finding in findings):
         return FAILED
     return LEFT if findings or (arguments.check and changed) else DONE

@@ -82,7 +82,9 @@ def test_what_is_wrong_is_said_in_a_line(trained, capsys):
     status = cli.main(["explain", str(trained), "--fetch", "y"])
 
     assert status == 1
-    assert capsys.readouterr().err.startswith("InvalidArgumentError: the step needs x:0, of shape (?, 3)")
+    assert capsys.readouterr().err.startswith(
+        "aioexec explain: InvalidArgumentError: the step needs x:0, of shape (?, 3)"
+    )
 
 
 @pytest.mark.parametrize("wrong", [["--feed", "x"], ["--steps", "0"]])

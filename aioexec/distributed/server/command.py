@@ -13,6 +13,8 @@ import signal
 import sys
 from typing import Any
 
+from aioexec.command_line.arguments import add_examples, add_json, seconds
+from aioexec.command_line.output import print_json
 from aioexec.distributed.cluster.cluster import ClusterSpec
 from aioexec.distributed.cluster.cluster_resolver import VARIABLE, TFConfigClusterResolver
 from aioexec.distributed.security.security import (
@@ -74,28 +76,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--grace",
-        type=_seconds,
+        type=seconds,
         default=_GRACE,
         help="seconds that steps have to end after SIGTERM (default: %(default)g)",
+    )
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+a parameter server and a worker on this machine, each in a terminal of its own
+aioexec server --cluster 'ps=localhost:2222;worker=localhost:2223' --job ps --task 0
+aioexec server --cluster 'ps=localhost:2222;worker=localhost:2223' --job worker --task 0
+one task on any free port; the first line says where
+aioexec server --cluster worker=localhost:0 --json
+on a network, with a certificate for each machine
+aioexec server --listen 0.0.0.0 --tls-cert node.pem --tls-key node.key --tls-ca ca.pem
+""",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal arrives; returns 0 after a clean end, 1 if it could not serve."""
     logging.basicConfig(level=logging.INFO, format=_LOG, stream=sys.stderr)
-    try:
-        security = Security.from_files(
-            arguments.tls_cert,
-            arguments.tls_key,
-            arguments.tls_ca,
-            arguments.token_file,
-            insecure=arguments.insecure,
-        )
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(arguments, security))
-    except OpError as error:
-        print(f"aioexec server: {error}", file=sys.stderr)
-        return 1
+    security = Security.from_files(
+        arguments.tls_cert,
+        arguments.tls_key,
+        arguments.tls_ca,
+        arguments.token_file,
+        insecure=arguments.insecure,
+    )
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(arguments, security))
     return 0
 
 
@@ -115,14 +126,14 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
         security=security,
     )
     try:
-        await _wait_until_signalled(server)
+        await _wait_until_signalled(server, as_json=arguments.json)
         logger.info("ending: steps have %g s", arguments.grace)
     finally:
         await server.stop(arguments.grace)
     logger.info("ended")
 
 
-async def _wait_until_signalled(server: Server) -> None:
+async def _wait_until_signalled(server: Server, *, as_json: bool) -> None:
     """Serve until a signal arrives; the next one ends the process at once."""
     signalled = asyncio.Event()
 
@@ -135,8 +146,12 @@ async def _wait_until_signalled(server: Server) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop, each)
     await server.serve()
-    devices = ", ".join(device.name for device in server.devices.list_devices())
-    print(f"{server.target} serves {server.task} with {devices}", flush=True)
+    devices = [device.name for device in server.devices.list_devices()]
+    if as_json:
+        print_json({"target": server.target, "task": server.task, "devices": devices})
+    else:
+        print(f"{server.target} serves {server.task} with {', '.join(devices)}")
+    sys.stdout.flush()
     await signalled.wait()
 
 
@@ -170,10 +185,3 @@ def _config(text: str) -> Any:
         return text_format.Parse(text, ConfigProto())
     except (json_format.ParseError, text_format.ParseError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no ConfigProto: {error}") from error
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}")
-    return seconds
