@@ -89,9 +89,8 @@ def register_session_run_conversion_functions(
     feed_function: Feed | None = None,
     feed_function_for_partial_run: FeedForPartialRun | None = None,
 ) -> None:
-    """Register a type whose objects can be fetched and fed.
+    """Register a type whose objects can be fetched and fed, for example:
 
-    Example:
         register_session_run_conversion_functions(
             Squared,
             fetch_function=lambda squared: ([squared.tensor], lambda values: values[0] ** 2),

@@ -332,10 +332,8 @@ class BidirectionalGridLSTMCell(GridLSTMCell):
     """`GridLSTMCell` in both directions of the frequencies, with variables in the scopes `fwd` and `bwd`.
 
     Args:
-        num_units, use_peepholes, share_time_frequency_weights, cell_clip, initializer, num_unit_shards, forget_bias,
-            feature_size, frequency_skip, num_frequency_blocks, start_freqindex_list, end_freqindex_list,
-            couple_input_forget_gates, reuse: as for `GridLSTMCell`.
-        backward_slice_offset: number of columns by which the windows of the backward direction begin later.
+        backward_slice_offset: number of columns by which the windows of the backward direction begin later; the other arguments
+            are `GridLSTMCell`'s.
 
     Raises:
         GraphValueError: as `GridLSTMCell`.
