@@ -5,32 +5,75 @@ Protocols look a version up with `lease`, run it inside the block, and report `s
 
 from __future__ import annotations
 
+import asyncio
 import reprlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Final
 
-from aioexec.errors import NotFoundError
-from aioexec.serving.served_version import DEFAULT_SIGNATURE, Model, ServedVersion, Signature
-from aioexec.serving.version_status import VersionState, VersionStatus
+from aioexec.errors import InvalidArgumentError, NotFoundError
+from aioexec.serving.models.given_model import GivenModel
+from aioexec.serving.models.model_config import ModelConfig
+from aioexec.serving.models.owned_tasks import OwnedTasks
+from aioexec.serving.models.served_version import Model, ServedVersion, Signature
+from aioexec.serving.models.version_loading import Loader
+from aioexec.serving.models.version_status import VersionState, VersionStatus
+from aioexec.serving.models.watched_model import WatchedModel
 
-_EMBEDDED_VERSION = 1
+__all__ = ["POLL_SECONDS", "Repository", "ServedVersion", "VersionState", "VersionStatus"]
+
+POLL_SECONDS: Final = 5.0
+"""Between two looks at the folders of models."""
 
 
 class Repository:
     """Models by name.
 
     `Repository({"digits": model})` serves loaded models, or single signatures, as version 1 of each; the caller owns the models
-    and closes them after the repository's last request.
+    and closes them after the repository's last request. `Repository.watching` serves models from folders.
     """
 
     def __init__(self, models: Mapping[str, Model | Signature]) -> None:
-        self._versions = {
-            name: ServedVersion(name, _EMBEDDED_VERSION, _signatures(model)) for name, model in models.items()
+        self._models: dict[str, GivenModel | WatchedModel] = {
+            name: GivenModel(name, model) for name, model in models.items()
         }
+
+    @classmethod
+    @asynccontextmanager
+    async def watching(
+        cls, configs: Sequence[ModelConfig], load: Loader, *, poll_seconds: float = POLL_SECONDS
+    ) -> AsyncIterator[Repository]:
+        """Serve models from folders in the block: load their versions, and follow changes of the folders.
+
+            async with Repository.watching([ModelConfig("digits", "models/digits")], ax.load) as repository: ...
+
+        The block begins when the folders were read for the first time, and versions are being loaded. At its end versions are
+        unloaded, after their last requests.
+
+        Raises:
+            InvalidArgumentError: two models have one name.
+        """
+        tasks, loading = OwnedTasks(), asyncio.Lock()
+        models = {config.name: WatchedModel(config, load, loading, tasks) for config in configs}
+        if len(models) < len(configs):
+            raise InvalidArgumentError(f"two models have one name: {[config.name for config in configs]}")
+        repository = cls({})
+        repository._models.update(models)
+        watches = []
+        try:
+            for model in models.values():
+                await model.scan()
+                watches.append(tasks.start(model.watch(poll_seconds)))
+            yield repository
+        finally:
+            for watch in watches:
+                watch.cancel()
+            await asyncio.gather(*(model.stop() for model in models.values()))
+            await tasks.join()
 
     def names(self) -> list[str]:
         """Return the names of the models, sorted."""
-        return sorted(self._versions)
+        return sorted(self._models)
 
     def status(self, name: str, version: int | None = None) -> list[VersionStatus]:
         """Return the status of each known version of a model, or of one version, newest first.
@@ -38,15 +81,32 @@ class Repository:
         Raises:
             NotFoundError: no such model or version.
         """
-        served = self._model(name)
-        if version not in (None, served.version):
-            raise NotFoundError(f"model {name!r}: no version {version}, only [{served.version}]")
-        return [VersionStatus(served.version, VersionState.AVAILABLE)]
+        statuses = self._model(name).statuses()
+        if version is None:
+            return statuses
+        found = [status for status in statuses if status.version == version]
+        if not found:
+            raise NotFoundError(f"model {name!r}: version {version} is not served")
+        return found
 
-    @contextmanager
+    def labels(self, name: str) -> Mapping[str, int]:
+        """Return the versions of a model that have labels.
+
+        Raises:
+            NotFoundError: no such model.
+        """
+        return self._model(name).labels
+
+    def is_ready(self) -> bool:
+        """Whether each model has a version that takes requests."""
+        return all(
+            any(status.state is VersionState.AVAILABLE for status in model.statuses())
+            for model in self._models.values()
+        )
+
     def lease(
         self, name: str, *, version: int | None = None, label: str | None = None
-    ) -> Iterator[ServedVersion]:
+    ) -> AbstractContextManager[ServedVersion]:
         """Lease a version of a model, by default its newest; a leased version is not unloaded.
 
             with repository.lease("digits") as served:
@@ -56,21 +116,16 @@ class Repository:
             NotFoundError: no such model, version or label.
             UnavailableError: the version is not loaded yet, could not be loaded, or is being unloaded.
         """
-        served = self._model(name)
-        if label is not None:
-            raise NotFoundError(f"model {name!r}: no label {reprlib.repr(label)}, only []")
-        if version not in (None, served.version):
-            raise NotFoundError(f"model {name!r}: no version {version}, only [{served.version}]")
-        yield served
+        return self._model(name).lease(version, label)
 
-    def _model(self, name: str) -> ServedVersion:
-        found = self._versions.get(name)
+    def stop(self) -> None:
+        """Release the models that were given."""
+        for model in self._models.values():
+            if isinstance(model, GivenModel):
+                model.stop()
+
+    def _model(self, name: str) -> GivenModel | WatchedModel:
+        found = self._models.get(name)
         if found is None:
             raise NotFoundError(f"no model {reprlib.repr(name)} here, only {reprlib.repr(self.names())}")
         return found
-
-
-def _signatures(model: Model | Signature) -> Mapping[str, Signature]:
-    if isinstance(model, Model):
-        return model.signatures
-    return {DEFAULT_SIGNATURE: model}

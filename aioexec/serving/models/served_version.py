@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,10 +59,14 @@ class Model(Protocol):
 class ServedVersion:
     """A version of a model that takes requests. Use it inside a lease only: it may be unloaded afterwards."""
 
-    def __init__(self, name: str, version: int, signatures: Mapping[str, Signature]) -> None:
+    def __init__(
+        self, name: str, version: int, model: Model, *, close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self.name = name
         self.version = version
-        self.signatures = signatures
+        self.model = model
+        self.signatures = model.signatures
+        self._close = close  # None if the caller owns the model
 
     def signature(self, name: str) -> Signature:
         """Return the signature of that name.
@@ -87,3 +91,8 @@ class ServedVersion:
             InvalidArgumentError: no such signature, or names, dtypes or shapes differ from the signature's.
         """
         return await self.signature(signature_name).run(inputs, outputs)
+
+    async def close(self) -> None:
+        """Close the model, unless the caller owns it; no lease may be left."""
+        if self._close is not None:
+            await self._close()

@@ -1,0 +1,1 @@
+"""The models of a server: their folders, versions and states."""
