@@ -69,7 +69,7 @@ async def test_without_the_token_nothing_is_parsed(pairs, monkeypatch):
     listener = await pairs.listen({RUN_STEP: echo}, security=TOKEN)
     parsed = []
     monkeypatch.setattr(
-        "aioexec.distributed.transport.grpc.listener.decode_request", lambda *seen: parsed.append(seen)
+        "aioexec.distributed.transport.grpc.services.decode_request", lambda *seen: parsed.append(seen)
     )
 
     with pytest.raises(UnauthenticatedError):

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.distributed.transport.message_codec import decode, encode
-from aioexec.distributed.transport.message_pieces import PIECE, written
+from aioexec.distributed.transport.message_pieces import written
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from aioexec.formats.message_fields import PIECE
 from aioexec.formats.protos import (
     DataType,
     RecvTensorResponse,

@@ -19,22 +19,21 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from aioexec import dtypes
-from aioexec.distributed.transport.message_pieces import PIECE, Pieces, written
+from aioexec.distributed.transport.message_pieces import Pieces, written
 from aioexec.distributed.transport.methods import METHODS, STAY, tensor_protos
 from aioexec.distributed.transport.settings import PROTOBUF_BYTES, Limits
 from aioexec.distributed.transport.transport import Payload
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from aioexec.formats.message_fields import PIECE, Chunk, delimited, delimited_key, tensor_chunks
 from aioexec.formats.protos import DataType, TensorProto, TensorShapeProto
 from aioexec.formats.repeated import is_one_repeated
-from aioexec.formats.sorted_table import encode_varint
 from aioexec.formats.tensor_codec import (
     MAX_BYTES,
     Array,
     count_listed,
     decode_tensor,
     dtype_and_dims,
-    encode_tensor,
 )
 from aioexec.in_thread import in_thread
 
@@ -49,8 +48,6 @@ _MOST_REPEATED: Final = 1 << 26
 
 _WRITE: Final = 1 << 18  # bytes to copy at once
 _LONG_SHAPE: Final = 256  # bytes; longer shapes are not cached, since a peer could fill the memory with them
-
-Chunk = bytes | memoryview
 
 
 async def encode_request(method: str, request: Payload) -> bytes:
@@ -164,7 +161,7 @@ def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> list[Chunk]:
     if isinstance(held, TensorProto):
         (tensor,) = tensors
         rest = message.SerializeToString()
-        return [rest] if tensor is None else [rest, *_delimited(key, _tensor_chunks(tensor))]
+        return [rest] if tensor is None else [rest, *delimited(key, tensor_chunks(tensor))]
     if inner_key and len(held) != len(tensors):
         raise ValueError(
             f"{type(message).__name__}.{field}: expected {len(held)} tensors, got {len(tensors)}"
@@ -175,12 +172,12 @@ def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> list[Chunk]:
     chunks: list[Chunk] = [without.SerializeToString()]
     for index, tensor in enumerate(tensors):
         if tensor is None:
-            chunks += _delimited(key, [held[index].SerializeToString()])
+            chunks += delimited(key, [held[index].SerializeToString()])
         elif inner_key:
-            content = _delimited(inner_key, _tensor_chunks(tensor))
-            chunks += _delimited(key, [held[index].SerializeToString(), *content])
+            content = delimited(inner_key, tensor_chunks(tensor))
+            chunks += delimited(key, [held[index].SerializeToString(), *content])
         else:
-            chunks += _delimited(key, _tensor_chunks(tensor))
+            chunks += delimited(key, tensor_chunks(tensor))
     return chunks
 
 
@@ -189,37 +186,7 @@ def _keys(descriptor: Any, field: str) -> tuple[bytes, bytes]:
     """The key of a field, and that of the tensor within it, b"" if the field is the tensor."""
     described = descriptor.fields_by_name[field]
     inner = described.message_type.fields_by_name.get("tensor")
-    return _key(described.number), b"" if inner is None else _key(inner.number)
-
-
-def _tensor_chunks(tensor: Any) -> list[Chunk]:
-    """A TensorProto in the form of TensorFlow's servers: numbers as `tensor_content`, even a single one."""
-    array = np.asarray(tensor)
-    if array.dtype.kind in "OSU":
-        return [encode_tensor(array, dtypes.string).SerializeToString()]
-    content: Chunk
-    if array.nbytes > PIECE:
-        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    else:
-        content = array.tobytes()
-    return [_head(array.dtype, array.shape), encode_varint(len(content)), content]
-
-
-@lru_cache(maxsize=1024)
-def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The bytes of a TensorProto before the length of its content."""
-    dims = [TensorShapeProto.Dim(size=size) for size in shape]
-    head = TensorProto(dtype=as_dtype(dtype).as_datatype_enum, tensor_shape=TensorShapeProto(dim=dims))
-    return head.SerializeToString() + _key(TensorProto.TENSOR_CONTENT_FIELD_NUMBER)
-
-
-def _delimited(key: bytes, chunks: list[Chunk]) -> list[Chunk]:
-    return [key + encode_varint(sum(map(len, chunks))), *chunks]
-
-
-def _key(number: int) -> bytes:
-    """The key of a length-delimited field, as bytes."""
-    return encode_varint(number << 3 | 2)
+    return delimited_key(described.number), b"" if inner is None else delimited_key(inner.number)
 
 
 # Reading

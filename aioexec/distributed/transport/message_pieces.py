@@ -2,7 +2,8 @@
 
 Protobuf holds the interpreter lock while it parses a message, a millisecond for a few megabytes. But a message may be parsed in
 pieces that are cut between its fields, or between the fields of a nested message, with the same result. The content of tensors,
-usually most of the bytes, is not parsed at all: it is returned as a view of the input.
+usually most of the bytes, is not parsed at all: it is returned as a view of the input. A field of at most PIECE bytes is never
+cut.
 """
 
 from __future__ import annotations
@@ -10,20 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from aioexec.errors import DataLossError
+from aioexec.formats.message_fields import DELIMITED, FIXED, PIECE, VARINT, field_at
 from aioexec.formats.protos import TensorProto
-from aioexec.formats.sorted_table import decode_varint, encode_varint
-
-PIECE: Final = 1 << 16
-"""Bytes to parse at once; a field of fewer bytes is never cut."""
+from aioexec.formats.sorted_table import encode_varint
 
 _DEEPEST: Final = 32
 """The most levels of nested messages that are read here; deeper ones are left to protobuf, which has a limit of its own."""
 
-_FIXED: Final = {1: 8, 5: 4}  # bytes of a value by wire type
-_VARINT, _DELIMITED = 0, 2
 _CONTENT: Final = TensorProto.TENSOR_CONTENT_FIELD_NUMBER
 
 
@@ -45,10 +41,10 @@ class Pieces:
         """
         start = position = 0
         while position < len(data):
-            number, wire, begin, end = _field(data, position)
-            if wire not in (_VARINT, _DELIMITED) and wire not in _FIXED:
+            number, wire, begin, end = field_at(data, position)
+            if wire not in (VARINT, DELIMITED) and wire not in FIXED:
                 break  # a group, or malformed: left to protobuf
-            if wire == _DELIMITED and end - begin > PIECE:
+            if wire == DELIMITED and end - begin > PIECE:
                 message.MergeFromString(bytes(data[start:position]))
                 self._merge_field(message, number, data, (position, begin, end), depth)
                 start = end
@@ -91,7 +87,7 @@ def written(message: Message) -> Iterator[bytes]:
                 setattr(alone, field.name, value)
             yield alone.SerializeToString()
             continue
-        key = encode_varint(field.number << 3 | _DELIMITED)
+        key = encode_varint(field.number << 3 | DELIMITED)
         if isinstance(value, Message):
             pieces = list(written(value))
             yield key + encode_varint(sum(map(len, pieces)))
@@ -113,30 +109,3 @@ def _inner(message: Message, number: int) -> Message | None:
         return held
     added: Message = held.add()
     return added
-
-
-def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:
-    """Number, wire type, begin and end of the value of the field at a position."""
-    key, begin = _varint(data, position)
-    wire = key & 7
-    end = begin
-    if wire == _DELIMITED:
-        length, begin = _varint(data, begin)
-        end = begin + length
-    elif wire == _VARINT:
-        _, end = _varint(data, begin)
-    else:
-        end = begin + _FIXED.get(wire, 0)
-    if end > len(data):
-        raise DecodeError(f"field {key >> 3}: expected {end - begin} bytes, got {len(data) - begin}")
-    return key >> 3, wire, begin, end
-
-
-def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """A varint and the position after it; most have one byte."""
-    if position < len(data) and data[position] < 0x80:
-        return data[position], position + 1
-    try:
-        return decode_varint(data, position)
-    except DataLossError as error:
-        raise DecodeError(str(error)) from error

@@ -14,6 +14,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.transport.grpc.channel import GrpcChannel
 from aioexec.distributed.transport.grpc.listener import GrpcListener
+from aioexec.distributed.transport.grpc.services import Services, services_of
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Handlers, Transport
 
@@ -37,4 +38,13 @@ class GrpcTransport(Transport):
         self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
     ) -> GrpcListener:
         self.security.check_listening(address)
-        return GrpcListener(address, handlers, self.security, self.limits)
+        return GrpcListener(address, services_of(handlers, self.limits), self.security, self.limits)
+
+    def service_listener(self, address: str, services: Services) -> GrpcListener:
+        """A listener of other services than TensorFlow's, for processes of every user of this machine.
+
+        Raises:
+            UnavailableError, FailedPreconditionError: see `listener`.
+        """
+        self.security.check_listening(address)
+        return GrpcListener(address, services, self.security, self.limits, admits_all_users=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -23,11 +23,10 @@ from aioexec.distributed.transport.grpc.accepting import AcceptingServer
 from aioexec.distributed.transport.grpc.channel import message_options
 from aioexec.distributed.transport.grpc.health import Health
 from aioexec.distributed.transport.grpc.rpc_errors import Status, cancelled_error, status_of, stopped_error
+from aioexec.distributed.transport.grpc.services import Services, Streaming, Unary
 from aioexec.distributed.transport.loop_end import LoopEndGuard
-from aioexec.distributed.transport.message_codec import decode_request, encode_reply
-from aioexec.distributed.transport.methods import path_of
 from aioexec.distributed.transport.settings import Limits
-from aioexec.distributed.transport.transport import Call, Handler, Handlers, Listener
+from aioexec.distributed.transport.transport import Call, Listener
 from aioexec.errors import (
     InternalError,
     OpError,
@@ -55,26 +54,39 @@ _HEALTH: Final = "/grpc.health.v1.Health/"
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class GrpcListener(Listener):
-    """A gRPC server that passes calls to handlers. It serves health checks; a single check needs no token, a watch does.
+    """A gRPC server of services. It also serves health checks; a single check needs no token, a watch does.
 
     gRPC does not report the end of a connection, so `on_peer_gone` is never called; the calls of a lost peer are cancelled.
 
-    Constant: `address`, with the assigned port; `_answers`, the handlers in gRPC's form, by path.
+    Args:
+        admits_all_users: admit processes of every user of this machine, also without a token or a certificate.
+
+    Constant: `address`, with the assigned port; `_answers`, the services in gRPC's form, by path.
     """
 
-    def __init__(self, address: str, handlers: Handlers, security: Security, limits: Limits) -> None:
-        self._answers = {
-            path_of(method): _unary(self._answer(method, handler)) for method, handler in handlers.items()
-        }
+    def __init__(
+        self,
+        address: str,
+        services: Services,
+        security: Security,
+        limits: Limits,
+        *,
+        admits_all_users: bool = False,
+    ) -> None:
+        self._answers = {path: _unary(self._answer(path, method)) for path, method in services.unary.items()}
+        for path, method in services.streaming.items():
+            self._answers[path] = grpc.stream_stream_rpc_method_handler(self._answer_stream(path, method))
         self._security = security  # who may call, and how it is proved
-        self._limits = limits  # bounds on received messages
         # None: no proofs of a token are needed.
         self._proofs = None if security.token is None else CallProofs(security.token)
         # Of this machine, to identify a caller's user; None: all users may call.
-        self._own_addresses = None if security.trusts_all_users else _own_addresses(_host(address))
-        self._health = Health({path_of(method).split("/")[1] for method in handlers})
+        all_users = admits_all_users or security.trusts_all_users
+        self._own_addresses = None if all_users else _own_addresses(_host(address))
+        self._health = Health(services.names())
         self._calls: set[asyncio.Task[Any]] = set()  # calls from their arrival until their reply is sent
         self._takes_calls = True  # reset by `stop`
         self._given_up = False  # whether `stop` has cancelled the calls under way
@@ -149,36 +161,47 @@ class GrpcListener(Listener):
         if not admits_tcp((host.strip("[]"), int(port)), self._own_addresses, port_here):
             raise PermissionDeniedError("this server admits processes of its own user and root only")
 
-    def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    def _answer(self, path: str, method: Unary) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
-            if not self._takes_calls:
-                return _fail(context, status_of(stopped_error()))
-            task = asyncio.current_task()
-            assert task is not None, "a coroutine runs in a task"
-            self._calls.add(task)
-            try:
-                self._check_user(context)
-                request = await decode_request(method, data, self._limits)
-                reply = await handler(request, Call(context.peer(), _deadline(context)))
-                return await encode_reply(method, reply)
-            except asyncio.CancelledError:
-                if task.cancelling() and not self._given_up:
-                    raise
-                # otherwise the caller has not cancelled, and would wait for the reply forever
-                status = status_of(stopped_error() if self._given_up else cancelled_error())
-            except Exception as error:
-                status = status_of(_error_of_handler(method, error))
-            finally:
-                self._calls.discard(task)
-            return _fail(context, status)
+            return await self._serve(path, context, lambda call: method(data, call)) or b""
 
         return answer
+
+    def _answer_stream(self, path: str, method: Streaming) -> Callable[[Any, Any], Awaitable[None]]:
+        async def answer(requests: Any, context: Any) -> None:
+            await self._serve(path, context, lambda call: method(requests, context.write, call))
+
+        return answer
+
+    async def _serve(self, path: str, context: Any, work: Callable[[Call], Awaitable[T]]) -> T | None:
+        """Await the work of one call; if it fails, set the status and return None."""
+        if not self._takes_calls:
+            _fail(context, status_of(stopped_error()))
+            return None
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._calls.add(task)
+        try:
+            self._check_user(context)
+            return await work(Call(context.peer(), _deadline(context)))
+        except asyncio.CancelledError:
+            if task.cancelling() and not self._given_up:
+                raise
+            # otherwise the caller has not cancelled, and would wait for the reply forever
+            status = status_of(stopped_error() if self._given_up else cancelled_error())
+        except Exception as error:
+            status = status_of(_error_of_handler(path, error))
+        finally:
+            self._calls.discard(task)
+        _fail(context, status)
+        return None
 
     async def _check_health(self, data: bytes, context: Any) -> bytes:
         try:
             status = self._health.check(_service(data))
         except OpError as error:
-            return _fail(context, status_of(error))
+            _fail(context, status_of(error))
+            return b""
         return HealthCheckResponse(status=status).SerializeToString()
 
     async def _watch_health(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
@@ -265,18 +288,17 @@ def _refusing_handler(error: OpError) -> Any:
     return grpc.stream_unary_rpc_method_handler(turn_away)
 
 
-def _fail(context: Any, status: Status) -> bytes:
+def _fail(context: Any, status: Status) -> None:
     """End a call with an error. `abort` is not used: its exception would keep request and reply until they are collected."""
     code, message, metadata = status
     context.set_code(code)
     context.set_details(message)
     context.set_trailing_metadata(metadata)
-    return b""
 
 
-def _error_of_handler(method: str, error: Exception) -> OpError:
+def _error_of_handler(path: str, error: Exception) -> OpError:
     if not isinstance(error, OpError):
-        _log.error("%s failed with an exception that is no OpError", method, exc_info=error)
+        _log.error("%s failed with an exception that is no OpError", path, exc_info=error)
     return from_exception(error)
 
 
