@@ -18,7 +18,7 @@ from aioexec.demo.digits import Digits, Examples
 from aioexec.demo.network import Network
 from aioexec.demo.progress import Outcome, Prediction, Progress
 from aioexec.observability.loop_lag import LoopLagProbe
-from aioexec.serving import PredictionClient, Server, serve
+from aioexec.serving import Model, PredictionClient, Server, serve
 from aioexec.train.off_loop import off_loop
 
 Work = Coroutine[Any, Any, None]
@@ -112,15 +112,10 @@ class _Served(ax.train.SessionRunHook):
     async def after_create_session(self, session: ax.Session, coord: ax.train.Coordinator) -> None:
         await self._open.aclose()  # the server of a session that was lost
         net = self._net
-        server: Server = await self._open.enter_async_context(
-            serve(
-                session,
-                {"images": net.images},
-                {"classes": net.classes, "probabilities": net.probabilities},
-                name=_MODEL,
-            )
-        )
-        self.url = server.predict_url
+        outputs = {"classes": net.classes, "probabilities": net.probabilities}
+        model = Model(session, {"images": net.images}, outputs)
+        server: Server = await self._open.enter_async_context(serve({_MODEL: model}))
+        self.url = server.predict_url(_MODEL)
 
     async def end(self, session: ax.Session) -> None:
         await self._open.aclose()

@@ -1,87 +1,51 @@
-"""The aiohttp application: routes of TensorFlow Serving's REST interface over a table of models.
-
-    POST /v1/models/NAME:predict   {"instances": …} -> {"predictions": …}
-    GET  /v1/models/NAME           the model's status
+"""The aiohttp application: the routes of every protocol over HTTP, for the models of a repository.
 
 Every error is returned as {"error": message} with the HTTP status of its class. A program with an aiohttp server of its own
 mounts this application there: `own.add_subapp("/ml", application({"digits": model}))`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Final
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
-from aioexec.errors import NotFoundError
-from aioexec.in_thread import in_thread
-from aioexec.serving import request_body
-from aioexec.serving.json_errors import answer_of
-from aioexec.serving.model import Model
-from aioexec.serving.rest_json import decode_request, encode_answer
+from aioexec.serving import health
+from aioexec.serving.admission import Admission
+from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, REPOSITORY
+from aioexec.serving.guard import guard
+from aioexec.serving.limits import Limits
+from aioexec.serving.models.served_version import Model, Signature
+from aioexec.serving.repository import Repository
+from aioexec.serving.rest.routes import add_routes as add_rest_routes
 
-T = TypeVar("T")
-
-LARGEST_REQUEST = 1 << 20
-"""The most bytes of a request's body."""
-
-_LARGEST_INLINE = 1 << 14
-"""The most bytes of JSON to parse or serialize on the loop, in a fraction of a millisecond; more is done in a thread."""
-
-_BYTES_A_NUMBER = 16
-
-MODELS = web.AppKey("MODELS", Mapping[str, Model])
-DECOMPRESSES = web.AppKey("DECOMPRESSES", bool)
-"""Whether the application decompresses bodies itself; aiohttp's own server decompresses them before."""
+_PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (health.add_routes, add_rest_routes)
+"""What adds routes; handlers find what they share by `application_keys`."""
 
 
-def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_REQUEST) -> web.Application:
-    """Return an application that serves `models` by name; the mapping may change while it runs.
+def application(
+    models: Repository | Mapping[str, Model | Signature], *, limits: Limits | None = None
+) -> web.Application:
+    """Return an application that serves the models of a repository, or given ones by name.
 
-    aiohttp keeps references to the last 1,024 applications of a process, stopped ones included: empty the mapping to release a
-    model's session.
+    At the application's cleanup given models are released; the caller closes them then.
     """
-    app = web.Application(middlewares=[_answer_errors_as_json], client_max_size=largest_request)
-    app[MODELS] = models
+    is_owner = not isinstance(models, Repository)
+    repository = models if isinstance(models, Repository) else Repository(models)
+    limits = limits or Limits()
+    app = web.Application(middlewares=[guard], client_max_size=limits.request_bytes)
+    app[REPOSITORY] = repository
+    app[LIMITS] = limits
+    app[ADMISSION] = Admission(limits)
     app[DECOMPRESSES] = False
-    app.router.add_post("/v1/models/{name}:predict", _predict)
-    app.router.add_get("/v1/models/{name}", _status)
+    for add_routes in _PROTOCOLS:
+        add_routes(app)
+    if is_owner:
+        app.on_cleanup.append(_release)
     return app
 
 
-async def _predict(request: web.Request) -> web.Response:
-    model = _model(request)
-    body = await request_body.read(request)
-    if request.app[DECOMPRESSES]:
-        body = await request_body.decompress(request, body)
-    asked = await _run_sized(len(body), lambda: decode_request(model.inputs, body))
-    values = await model.session.run(dict(model.outputs), asked.feeds)
-    size = _BYTES_A_NUMBER * sum(value.size for value in values.values())
-    answer = await _run_sized(size, lambda: encode_answer(values, asked.count))
-    return web.Response(body=answer, content_type="application/json")
-
-
-async def _status(request: web.Request) -> web.Response:
-    _model(request)
-    available = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
-    return web.json_response({"model_version_status": [available]})
-
-
-def _model(request: web.Request) -> Model:
-    name, models = request.match_info["name"], request.app[MODELS]
-    if name not in models:
-        raise NotFoundError(f"no model {name!r} here, only {sorted(models)}")
-    return models[name]
-
-
-async def _run_sized(size: int, work: Callable[[], T]) -> T:
-    """Run work proportional to `size` bytes of JSON, without blocking the loop."""
-    return work() if size <= _LARGEST_INLINE else await in_thread(work)
-
-
-@web.middleware
-async def _answer_errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except Exception as error:
-        return answer_of(error)
+async def _release(app: web.Application) -> None:
+    """Release the given models: aiohttp keeps references to the last 1,024 applications of a process, stopped ones too."""
+    app[REPOSITORY].stop()

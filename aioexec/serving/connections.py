@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from aioexec.descriptors import most_connections
-from aioexec.serving.application import DECOMPRESSES
+from aioexec.serving.application_keys import DECOMPRESSES
 from aioexec.serving.json_errors import answer_of
 
 _HEAD_SECONDS: Final = 10.0
@@ -23,18 +23,18 @@ _HEAD_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 75.0
 """Seconds from the end of a request's handler until the reply is sent and the head of the next request has arrived."""
 
-_GRACE_SECONDS: Final = 1.0
+GRACE_SECONDS: Final = 1.0
 """Seconds that requests under way may take after the server stops, before they are cancelled."""
 
 
 @asynccontextmanager
-async def connections_of(app: web.Application) -> AsyncIterator[Connections]:
+async def connections_of(app: web.Application, grace: float = GRACE_SECONDS) -> AsyncIterator[Connections]:
     """The connections of an application's server; they are closed with it.
 
-    A client that disconnects cancels its request.
+    A client that disconnects cancels its request. At the end requests under way have `grace` seconds.
     """
     app[DECOMPRESSES] = True
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=grace)
     await runner.setup()
     assert runner.server is not None, "it was set up"
     connections = Connections(runner.server)

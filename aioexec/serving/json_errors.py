@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Final
 
 from aiohttp import web
 
 from aioexec.errors import OpError
 from aioexec.serving.http_status import status_of
 
-_JSON = "application/json"
+_JSON: Final = "application/json"
+_RETRY_AFTER: Final = {429: "1", 503: "1"}
+"""Seconds after which a client may try again, by the status of a refusal under load or while a version is loaded."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -21,7 +25,11 @@ def answer_of(error: Exception) -> web.Response:
         web.HTTPException: aiohttp's own reply (no such route, method not allowed, body too large), which must be raised.
     """
     if isinstance(error, OpError):
-        return web.json_response({"error": error.message}, status=status_of(error))
+        status = status_of(error)
+        answer = web.json_response({"error": error.message}, status=status)
+        if status in _RETRY_AFTER:
+            answer.headers["Retry-After"] = _RETRY_AFTER[status]
+        return answer
     if isinstance(error, web.HTTPException):
         if error.content_type != _JSON:
             error.text = json.dumps({"error": error.text or error.reason})

@@ -1,10 +1,11 @@
 """A model: the tensors that requests feed and fetch, by the names in requests."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Protocol
 
 from aioexec.data_classes import dataclass
-from aioexec.dtypes import DType, bool_, string
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.node import Tensor
 
@@ -18,12 +19,15 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A session with a signature; the first dimension of every input and output is the batch.
+    """A session with a signature.
 
     `inputs` and `outputs` are the tensors of the signature, by the names that clients use.
 
     The caller owns the session, closes it, and may train the same graph meanwhile.
     """
+
+    name: ClassVar[str] = "serving_default"
+    method_name: ClassVar[str] = "tensorflow/serving/predict"
 
     session: Runner
     inputs: Mapping[str, Tensor]
@@ -36,17 +40,11 @@ class Model:
             for name, tensor in tensors.items():
                 if not isinstance(tensor, Tensor):
                     raise GraphTypeError(f"Model: {kind}[{name!r}] must be a Tensor, got {tensor!r}")
-                if tensor.dims == ():
-                    raise GraphValueError(
-                        f"Model: {kind}[{name!r}] must have a batch dimension, {tensor.name!r} is a scalar"
-                    )
-        for name, tensor in self.outputs.items():
-            if not _has_json(tensor.dtype.base_dtype):
-                raise GraphTypeError(
-                    f"Model: outputs[{name!r}] must have a dtype whose values JSON has, got {tensor.dtype.name}"
-                )
 
-
-def _has_json(dtype: DType) -> bool:
-    is_number = dtype.is_integer or dtype.is_floating
-    return (is_number and not dtype.is_quantized) or dtype in (bool_, string)
+    async def run(self, inputs: Mapping[str, Any], outputs: Collection[str] | None = None) -> dict[str, Any]:
+        """Run a step with values for the inputs; return the named outputs, or all."""
+        fetches = {name: self.outputs[name] for name in (self.outputs if outputs is None else outputs)}
+        values: dict[str, Any] = await self.session.run(
+            fetches, {self.inputs[name]: value for name, value in inputs.items()}
+        )
+        return values

@@ -75,16 +75,18 @@ class Repository:
         """Return the names of the models, sorted."""
         return sorted(self._models)
 
-    def status(self, name: str, version: int | None = None) -> list[VersionStatus]:
-        """Return the status of each known version of a model, or of one version, newest first.
+    def status(self, name: str, version: int | None = None, label: str | None = None) -> list[VersionStatus]:
+        """Return the status of each known version of a model, newest first; or of one version, by its number or label.
 
         Raises:
-            NotFoundError: no such model or version.
+            NotFoundError: no such model, version or label.
         """
-        statuses = self._model(name).statuses()
+        model = self._model(name)
+        if label is not None:
+            version = _labelled(name, model.labels, label)
         if version is None:
-            return statuses
-        found = [status for status in statuses if status.version == version]
+            return model.statuses()
+        found = [status for status in model.statuses() if status.version == version]
         if not found:
             raise NotFoundError(f"model {name!r}: version {version} is not served")
         return found
@@ -116,7 +118,8 @@ class Repository:
             NotFoundError: no such model, version or label.
             UnavailableError: the version is not loaded yet, could not be loaded, or is being unloaded.
         """
-        return self._model(name).lease(version, label)
+        model = self._model(name)
+        return model.lease(version if label is None else _labelled(name, model.labels, label))
 
     def stop(self) -> None:
         """Release the models that were given."""
@@ -129,3 +132,11 @@ class Repository:
         if found is None:
             raise NotFoundError(f"no model {reprlib.repr(name)} here, only {reprlib.repr(self.names())}")
         return found
+
+
+def _labelled(name: str, labels: Mapping[str, int], label: str) -> int:
+    if label not in labels:
+        raise NotFoundError(
+            f"model {name!r}: no label {reprlib.repr(label)}, only {reprlib.repr(sorted(labels))}"
+        )
+    return labels[label]

@@ -1,4 +1,4 @@
-"""Reads and decompresses request bodies, with limits on time and on decompressed bytes."""
+"""Reads and decompresses request bodies, with limits on time and on bytes, before and after decompression."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aiohttp import web
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.in_thread import in_thread
+from aioexec.serving.application_keys import DECOMPRESSES, LIMITS
 
 _SECONDS: Final = 30.0
 _SLOWEST_BYTES_A_SECOND: Final = 1 << 16
@@ -17,38 +18,55 @@ _SLOWEST_BYTES_A_SECOND: Final = 1 << 16
 _ANY_HEADER: Final = 32 + zlib.MAX_WBITS  # of gzip and of zlib
 
 
-async def read(request: web.Request) -> bytes:
-    """Read the body; the timeout suffices for the largest one over a slow network.
+async def read_json(request: web.Request) -> bytes:
+    """Read a body of JSON.
 
     Raises:
         InvalidArgumentError: malformed chunks or compression.
-        web.HTTPException: it is too large, or takes too long.
+        web.HTTPException: it is too large, or takes too long; its encoding is neither gzip nor deflate.
     """
-    seconds = _SECONDS + request.client_max_size / _SLOWEST_BYTES_A_SECOND
+    return await read(request, request.app[LIMITS].json_bytes)
+
+
+async def read(request: web.Request, most: int) -> bytes:
+    """Read a body of at most so many bytes; the timeout suffices for the largest one over a slow network.
+
+    Raises:
+        InvalidArgumentError: malformed chunks or compression.
+        web.HTTPException: it is too large, or takes too long; its encoding is neither gzip nor deflate.
+    """
+    if (request.content_length or 0) > most:
+        raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=request.content_length or 0)
+    seconds = _SECONDS + most / _SLOWEST_BYTES_A_SECOND
     try:
         async with asyncio.timeout(seconds):
-            return await request.read()
+            body = await _read(request, most)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text=f"expected the body within {seconds:g} s") from None
     except web.RequestPayloadError as error:
         raise InvalidArgumentError(f"the request's body is malformed: {error}") from error
+    return await _decompressed(request, body, most) if request.app[DECOMPRESSES] else body
 
 
-async def decompress(request: web.Request, body: bytes) -> bytes:
+async def _read(request: web.Request, most: int) -> bytes:
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > most:
+            raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=len(body))
+    return bytes(body)
+
+
+async def _decompressed(request: web.Request, body: bytes, most: int) -> bytes:
     """Decompress a body by its Content-Encoding.
 
     aiohttp would do so as the body arrives, and continue for seconds after a body exceeds the limit.
-
-    Raises:
-        InvalidArgumentError: malformed compression.
-        web.HTTPException: it is too large, or the encoding is neither gzip nor deflate.
     """
     coding = request.headers.get("Content-Encoding", "identity").lower()
     if coding == "identity":
         return body
     if coding not in ("gzip", "deflate"):
         raise web.HTTPUnsupportedMediaType(text="expected a Content-Encoding of gzip, deflate or identity")
-    most = request.client_max_size
     decompressor = zlib.decompressobj(_ANY_HEADER)
     try:
         content = await in_thread(decompressor.decompress, body, most + 1)

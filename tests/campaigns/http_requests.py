@@ -20,12 +20,13 @@ from urllib.parse import urlsplit
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
-from aioexec.serving import Model, serve
-from aioexec.serving.rest_json import decode_request
+from aioexec.serving import Limits, Model, serve
+from aioexec.serving.rest.predict import decode_request
 from tests.campaigns import campaign
 from tests.campaigns.http_bodies import body
 from tests.campaigns.mutants import bounded, mutant
 from tests.serving.memory_connection import MemoryConnection, connections, parsed, post
+from tests.serving.signatures import served_version
 
 BODIES: Final = 90  # of one seed
 WHOLE: Final = 10
@@ -59,9 +60,10 @@ class Target:
             with self._graph.as_default():
                 outputs = {f"{each}_out": _output(tensor) for each, tensor in inputs.items()}
             models[name] = Model(session, inputs, outputs)
-        self._opened = await self._stack.enter_async_context(connections(models, largest_request=_LARGEST))
-        rows = models["rows"]
-        served = serve(session, rows.inputs, rows.outputs, name="rows", largest_request=_LARGEST)
+        self._served = {name: served_version(model, name) for name, model in models.items()}
+        limits = Limits(json_bytes=_LARGEST)
+        self._opened = await self._stack.enter_async_context(connections(models, limits=limits))
+        served = serve({"rows": models["rows"]}, limits=limits)
         self._url = urlsplit((await self._stack.enter_async_context(served)).url)
 
     def close(self) -> None:
@@ -72,10 +74,10 @@ class Target:
     def batch(self, seed: int) -> str | None:
         random = Random(seed)
         for _ in range(BODIES):
-            inputs, data = self._inputs[random.choice(_NAMES)], body(random)
-            wrong = bounded(partial(decode_request, inputs, data), (InvalidArgumentError,), len(data))
+            served, data = self._served[random.choice(_NAMES)], body(random)
+            wrong = bounded(partial(decode_request, served, data), (InvalidArgumentError,), len(data))
             if wrong is not None:
-                return f"{sorted(inputs)} {wrong}: {data[:300]!r}"
+                return f"{served.name} {wrong}: {data[:300]!r}"
         for _ in range(WHOLE):
             data = request(random)
             found: list[str | None] = []

@@ -18,7 +18,7 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.errors import OpError, UnavailableError
-from aioexec.serving import PredictionClient, serve
+from aioexec.serving import Model, PredictionClient, serve
 from aioexec.testing.cluster import InMemoryCluster
 from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.soak.kinds import CANCELLED
@@ -87,8 +87,12 @@ async def serving(chance: Random) -> None:
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [None, 4], name="x")
         y = ax.reduce_sum(ax.square(x), axis=1)
-    async with ax.Session(graph=graph) as session, serve(session, {"x": x}, {"y": y}) as server:
-        clients = (_predict(Random(chance.random()), server.predict_url) for _ in range(5))
+    async with (
+        ax.Session(graph=graph) as session,
+        serve({"model": Model(session, {"x": x}, {"y": y})}) as server,
+    ):
+        url = server.predict_url("model")
+        clients = (_predict(Random(chance.random()), url) for _ in range(5))
         await asyncio.gather(*clients)
 
 

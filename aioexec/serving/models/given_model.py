@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -30,15 +29,13 @@ class GivenModel:
         return [VersionStatus(_VERSION, state)]
 
     @contextmanager
-    def lease(self, version: int | None, label: str | None) -> Iterator[ServedVersion]:
+    def lease(self, version: int | None) -> Iterator[ServedVersion]:
         """Lease the only version.
 
         Raises:
-            NotFoundError: another version, or a label.
+            NotFoundError: another version.
             UnavailableError: the repository is stopped.
         """
-        if label is not None:
-            raise NotFoundError(f"model {self._name!r}: no label {reprlib.repr(label)}, only []")
         if version not in (None, _VERSION):
             raise NotFoundError(f"model {self._name!r}: version {version} is not served")
         if self._served is None:

@@ -75,27 +75,19 @@ class WatchedModel:
         return self._table.statuses()
 
     @contextmanager
-    def lease(self, version: int | None, label: str | None) -> Iterator[ServedVersion]:
+    def lease(self, version: int | None) -> Iterator[ServedVersion]:
         """Lease a version, by default the newest that is available.
 
         Raises:
-            NotFoundError: no such version or label.
+            NotFoundError: no such version.
             UnavailableError: it is not available.
         """
-        chosen = self._choose(self._labelled(label) if label is not None else version)
+        chosen = self._choose(version)
         self._table.leased(chosen)
         try:
             yield self._served[chosen]
         finally:
             self._perform(self._table.released(chosen))
-
-    def _labelled(self, label: str) -> int:
-        if label not in self.labels:
-            raise NotFoundError(
-                f"model {self.config.name!r}: no label {reprlib.repr(label)}, "
-                f"only {reprlib.repr(sorted(self.labels))}"
-            )
-        return self.labels[label]
 
     def _choose(self, version: int | None) -> int:
         available = self._table.available()

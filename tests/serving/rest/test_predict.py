@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, strategies as st
 
 import aioexec as ax
-from aioexec.errors import InternalError, InvalidArgumentError
-from aioexec.serving.rest_json import decode_request, encode_answer
+from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+from aioexec.serving.rest import predict
+from aioexec.serving.rest.predict import encode_answer
+from tests.serving.signatures import Fake, served_version
 
 with ax.Graph().as_default():
     X = ax.placeholder(ax.float32, [None, 2])
     N = ax.placeholder(ax.int32, [None])
     HALF = ax.placeholder(ax.bfloat16, [None])
     TEXT = ax.placeholder(ax.string, [None])
+    SCALAR = ax.placeholder(ax.float32, [])
+
+
+def decode_request(inputs, body):
+    return predict.decode_request(served_version(Fake(inputs, inputs)), body)
 
 
 def request(instances, **more):
@@ -26,33 +33,52 @@ def test_rows_of_one_input_are_its_values():
     decoded = decode_request({"x": X}, request([[1, 2.5], [3, 4]]))
 
     assert decoded.count == 2
-    assert decoded.feeds[X].dtype == np.float32
-    assert decoded.feeds[X].tolist() == [[1, 2.5], [3, 4]]
+    assert decoded.inputs["x"].dtype == np.float32
+    assert decoded.inputs["x"].tolist() == [[1, 2.5], [3, 4]]
 
 
 def test_rows_of_one_input_may_be_objects_too():
     decoded = decode_request({"n": N}, request([{"n": 3}, {"n": 4}]))
 
-    assert decoded.feeds[N].tolist() == [3, 4]
+    assert decoded.inputs["n"].tolist() == [3, 4]
 
 
 def test_rows_of_several_inputs_are_objects():
     decoded = decode_request({"x": X, "n": N}, request([{"n": 3, "x": [1, 2]}, {"x": [3, 4], "n": 5}]))
 
-    assert decoded.feeds[X].tolist() == [[1, 2], [3, 4]]
-    assert decoded.feeds[N].tolist() == [3, 5]
+    assert decoded.inputs["x"].tolist() == [[1, 2], [3, 4]]
+    assert decoded.inputs["n"].tolist() == [3, 5]
 
 
 def test_strings_are_fed_as_bytes():
     decoded = decode_request({"text": TEXT}, request(["ä", "b"]))
 
-    assert decoded.feeds[TEXT].tolist() == ["ä".encode(), b"b"]
+    assert decoded.inputs["text"].tolist() == ["ä".encode(), b"b"]
 
 
 def test_the_default_signature_may_be_named():
     decoded = decode_request({"n": N}, request([1], signature_name="serving_default"))
 
     assert decoded.count == 1
+
+
+@pytest.mark.parametrize("format", ["instances", "inputs"])
+def test_bytes_are_base64(format):
+    body = json.dumps({format: ["a", {"b64": "/w=="}]}).encode()
+
+    assert decode_request({"text": TEXT}, body).inputs["text"].tolist() == [b"a", b"\xff"]
+
+
+def test_columns_have_a_value_for_each_input():
+    decoded = decode_request({"x": X, "s": SCALAR}, json.dumps({"inputs": {"x": [[1, 2]], "s": 3}}).encode())
+
+    assert decoded.count is None
+    assert {name: value.tolist() for name, value in decoded.inputs.items()} == {"x": [[1, 2]], "s": 3}
+
+
+def test_the_column_of_one_input_is_its_value():
+    assert decode_request({"x": X}, b'{"inputs": [[1, 2]]}').inputs["x"].tolist() == [[1, 2]]
+    assert decode_request({"x": X}, b'{"inputs": {"x": [[1, 2]]}}').inputs["x"].tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +88,18 @@ def test_the_default_signature_may_be_named():
         ({"x": X}, b"\xff\xfe\xff", "the request is not JSON"),
         ({"x": X}, b"[" * 100_000, "nested too deeply"),
         ({"x": X}, b"[[1, 2]]", r"must be a JSON object, got \[\[1, 2\]\]"),
-        ({"x": X}, b'{"examples": []}', r"must have 'instances', got the keys \['examples'\]"),
-        ({"x": X}, request([[1, 2]], inputs=3), r"unknown keys: \['inputs'\]"),
-        ({"x": X}, request([[1, 2]], signature_name="train"), "must be 'serving_default', got 'train'"),
-        ({"x": X}, request([[1, 2]], signature_name=[]), r"must be 'serving_default', got \[\]"),
+        ({"x": X}, b'{"examples": []}', r"the request has unknown keys: \['examples'\]"),
+        (
+            {"x": X},
+            request([[1, 2]], inputs=3),
+            r"either 'instances' or 'inputs', got the keys \['inputs', 'instances'\]",
+        ),
+        (
+            {"x": X},
+            request([[1, 2]], signature_name="train"),
+            r"no signature 'train', only \['serving_default'\]",
+        ),
+        ({"x": X}, request([[1, 2]], signature_name=[]), r"'signature_name' must be a string, got \[\]"),
         ({"x": X}, request([]), r"'instances' must be a list of at least one, got \[\]"),
         ({"x": X}, request({"x": 1}), "'instances' must be a list"),
         ({"x": X}, request([[1, 2, 3]]), r"input 'x': expected shape \(\?, 2\), got \(1, 3\)"),
@@ -84,6 +118,19 @@ def test_the_default_signature_may_be_named():
         ({"x": X}, b'{"instances": [[1, NaN]]}', "the request is not JSON: NaN is no JSON number"),
         ({"x": X}, b'{"instances": [[1, -Infinity]]}', "the request is not JSON"),
         ({"n": N}, request([1, {"n": 2}]), "input 'n': Expected int32, got {'n': 2}"),
+        ({"text": TEXT}, request([{"b64": "?"}]), r"expected base64, got '\?'"),
+        ({"text": TEXT}, request([{"b64": 3}]), "expected base64, got 3"),
+        (
+            {"x": X},
+            b'{"inputs": {"y": 1}}',
+            r"'inputs' must be an object with the keys \['x'\], got the keys \['y'\]",
+        ),
+        (
+            {"n": N, "x": X},
+            b'{"inputs": [1]}',
+            r"'inputs' must be an object with the keys \['n', 'x'\], got \[1\]",
+        ),
+        ({"x": X}, b"[" * 100_000, "the request is not JSON: nested too deeply"),
         ({"n": N, "x": X}, request([{"n": 1, "x": [1, 2]}, 7]), r"instance 1: .* \['n', 'x'\], got 7"),
     ],
 )
@@ -106,9 +153,9 @@ def test_whatever_the_instances_are_they_fit_or_are_an_invalid_argument(inputs, 
     except InvalidArgumentError:
         return
 
-    for tensor in inputs.values():
-        assert tensor.shape.is_compatible_with(decoded.feeds[tensor].shape)
-        assert decoded.feeds[tensor].dtype == tensor.dtype.as_numpy_dtype
+    for name, tensor in inputs.items():
+        assert tensor.shape.is_compatible_with(decoded.inputs[name].shape)
+        assert decoded.inputs[name].dtype == tensor.dtype.as_numpy_dtype
 
 
 @pytest.mark.parametrize(
@@ -120,6 +167,8 @@ def test_whatever_the_instances_are_they_fit_or_are_an_invalid_argument(inputs, 
             [{"y": 1.5, "z": True}, {"y": 2.5, "z": False}],
         ),
         ({"y": np.array([b"ab", b"\xff"], object)}, [{"b64": "YWI="}, {"b64": "/w=="}]),
+        ({"y": np.array([[b"ab"], ["ä".encode()]], object)}, [["ab"], ["ä"]]),
+        ({"y_bytes": np.array([b"ab", b"c"], object)}, [{"b64": "YWI="}, {"b64": "Yw=="}]),
         ({"y": np.array([0.5, 2], ml_dtypes.bfloat16)}, [0.5, 2]),
         ({"y": np.array([[1.5, np.nan], [np.inf, -np.inf]])}, [[1.5, "NaN"], ["Infinity", "-Infinity"]]),
         ({"y": np.array([0.5, np.nan], ml_dtypes.bfloat16)}, [0.5, "NaN"]),
@@ -136,6 +185,26 @@ def test_an_answer_has_a_row_for_each_instance(outputs, predictions):
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), np.float32(1)])
-def test_an_output_without_a_row_for_each_instance_is_our_error(value):
-    with pytest.raises(InternalError, match="output 'y': expected 2 rows, got shape"):
+def test_an_output_without_a_row_for_each_instance_needs_columns(value):
+    with pytest.raises(
+        FailedPreconditionError, match=r"output 'y': expected 2 rows, got shape .*; use 'inputs'"
+    ):
         encode_answer({"y": np.asarray(value)}, 2)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "columns"),
+    [
+        ({"y": np.float32(1.5)}, 1.5),
+        ({"y": np.zeros((2, 1)), "z": np.array(b"a", object)}, {"y": [[0], [0]], "z": "a"}),
+    ],
+)
+def test_columns_are_answered_in_columns(outputs, columns):
+    answer = encode_answer({name: np.asarray(value) for name, value in outputs.items()}, None)
+
+    assert json.loads(answer) == {"outputs": columns}
+
+
+def test_values_that_json_does_not_have_are_refused():
+    with pytest.raises(FailedPreconditionError, match="output 'y': JSON has no values of complex64"):
+        encode_answer({"y": np.zeros(2, np.complex64)}, 2)

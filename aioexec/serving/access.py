@@ -1,0 +1,66 @@
+"""Which HTTP requests a server accepts: those with the token, and none that another site's page makes a browser send."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from aioexec.distributed.security.security import Security
+from aioexec.errors import PermissionDeniedError, UnauthenticatedError
+
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
+"""What a supervisor polls without a token."""
+
+
+def token_check(security: Security) -> Middleware:
+    """Return a middleware that refuses requests without the token."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path not in OPEN_PATHS and not security.is_token_of(
+            request.headers.get("Authorization", "")
+        ):
+            raise UnauthenticatedError(
+                "expected the header 'Authorization: Bearer TOKEN' with the server's token"
+            )
+        return await handler(request)
+
+    return check
+
+
+@web.middleware
+async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests whose Host (DNS rebinding) or Origin (a page of another site) is not this machine."""
+    for header, value in (("Host", f"//{request.host}"), ("Origin", request.headers.get("Origin"))):
+        if value is not None and not _is_loopback(_parts(value)[0]):
+            raise PermissionDeniedError(f"expected {header} to name this machine, got {value!r}")
+    return await handler(request)
+
+
+@web.middleware
+async def refuse_cross_site(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests whose Origin is another site than their Host."""
+    origin = request.headers.get("Origin")
+    if origin is not None and _parts(origin) != _parts(f"//{request.host}"):
+        raise PermissionDeniedError(f"expected Origin to name the server, got {origin!r}")
+    return await handler(request)
+
+
+def _parts(url: str) -> tuple[str, int | None]:
+    """The host and port of a URL; "" without a host."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port
+    except ValueError:
+        return "", None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,30 @@
+"""The routes that a supervisor polls.
+
+GET /healthz    whether the process serves: 200
+GET /readyz     whether requests may be sent here: 200 if each model has a version that takes them, else 503
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from aioexec.errors import UnavailableError
+from aioexec.serving.application_keys import ADMISSION, REPOSITORY
+
+
+def add_routes(app: web.Application) -> None:
+    """Add the routes to an application."""
+    app.router.add_get("/healthz", _is_alive)
+    app.router.add_get("/readyz", _is_ready)
+
+
+async def _is_alive(request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+async def _is_ready(request: web.Request) -> web.Response:
+    if request.app[ADMISSION].is_draining:
+        raise UnavailableError("the server is about to end")
+    if not request.app[REPOSITORY].is_ready():
+        raise UnavailableError("a model has no version that is available")
+    return web.json_response({"status": "ok"})
