@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         random as random,
         raw_ops as raw_ops,
         resource_loader as resource_loader,
+        saved_model as saved_model,
         signal as signal,
         sparse as sparse,
         spectral as spectral,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from aioexec.names.tensors import *
     from aioexec.ops.array import filling as _filling, slicing as _slicing
     from aioexec.ops.control_flow import dependencies as _control
+    from aioexec.saved_model.loaded_model import load as load
     from aioexec.sessions.conversions import (
         register_session_run_conversion_functions as register_session_run_conversion_functions,
     )

@@ -31,7 +31,7 @@ ROWS: list[list[str]] = [
     ["ops < gradients", "devices < planning < execution"],
     ["layers < recurrent", "distributions", "linear_operators", "keras", "data"],
     ["sessions"],
-    ["distributed < train"],
+    ["distributed < train < saved_model"],
     ["feature_column < estimator"],
     ["serving"],
     [

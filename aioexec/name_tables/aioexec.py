@@ -251,6 +251,8 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.random": "random=",
     "aioexec.raw_ops": "raw_ops=",
     "aioexec.resource_loader": "resource_loader=",
+    "aioexec.saved_model": "saved_model=",
+    "aioexec.saved_model.loaded_model": "load",
     "aioexec.sessions.conversions": "register_session_run_conversion_functions",
     "aioexec.sessions.interactive": "InteractiveSession",
     "aioexec.sessions.session": "Session",

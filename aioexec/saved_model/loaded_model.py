@@ -1,0 +1,173 @@
+"""`aioexec.load`: a model from its files, with a session of its own.
+
+    async with await ax.load("exports/1") as model:
+        answers = await model(images=images)
+
+Reading, parsing and importing are done in a thread, and the variables are restored by a step: the event loop is not blocked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError, NotFoundError, UnknownNameError
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Tensor
+from aioexec.saved_model.model_files import Path, meta_graph_of, read_saved_model
+from aioexec.saved_model.restoring import Imported, import_graph, initialize
+from aioexec.saved_model.signature import Signature
+from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from aioexec.saved_model.tag_constants import SERVING
+from aioexec.sessions.session import Session
+from aioexec.train.off_loop import off_loop
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import MetaGraphDef, SavedModel, SignatureDef, TensorInfo
+
+
+class LoadedModel:
+    """A model that was loaded from files; `close` it, or use `async with`.
+
+    Attributes, all constant:
+        path: the folder or file it was loaded from.
+        tags: the tags of its graph.
+        graph, session: the graph, and the session that runs it, in the event loop of `load`.
+        meta_graph_def: the graph's MetaGraphDef as it was read.
+        signatures: the signatures by name.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        tags: Iterable[str],
+        session: Session,
+        meta_graph_def: MetaGraphDef,
+        signatures: Mapping[str, Signature],
+    ) -> None:
+        self.path = path
+        self.tags = frozenset(tags)
+        self.graph = session.graph
+        self.session = session
+        self.meta_graph_def = meta_graph_def
+        self.signatures = signatures
+
+    async def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
+        """Run the signature "serving_default", or the only one; see `Signature.run`."""
+        return await self.signature().run(inputs)
+
+    def signature(self, name: str | None = None) -> Signature:
+        """The signature of that name; by default "serving_default", or the only one.
+
+        Raises:
+            NotFoundError: there is no such signature, or there are several.
+        """
+        if name is None:
+            name = DEFAULT_SERVING_SIGNATURE_DEF_KEY
+            if name not in self.signatures and len(self.signatures) == 1:
+                (name,) = self.signatures
+        if name not in self.signatures:
+            raise NotFoundError(f"{self.path}: no signature {name!r}, only {sorted(self.signatures)}")
+        return self.signatures[name]
+
+    async def explain(self, signature: str | None = None) -> str:
+        """A report on how a signature is executed; see `Session.explain`."""
+        chosen = self.signature(signature)
+        return await self.session.explain(
+            list(chosen.outputs.values()), dict.fromkeys(chosen.inputs.values())
+        )
+
+    async def close(self) -> None:
+        """End the steps that are active, and release what the model holds."""
+        await self.session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def load(path: Path, *, tags: Collection[str] | str | None = None, config: Any = None) -> LoadedModel:
+    """Load a SavedModel; nothing blocks the event loop.
+
+    Args:
+        path: the folder of the SavedModel.
+        tags: the tags of the graph to load; by default the only graph, or the one of the tag "serve".
+        config: a ConfigProto for the model's session.
+
+    Raises:
+        NotFoundError: there is no SavedModel, no graph with these tags, or a variable or asset file is missing.
+        DataLossError: a file is damaged.
+        OpError: the graph cannot be imported or initialized.
+    """
+    folder = os.fspath(path)
+    wanted = [tags] if isinstance(tags, str) else tags
+    graph = Graph()
+    imported = await off_loop(_import, folder, wanted, graph)
+    session = Session(graph=graph, config=config)
+    try:
+        signatures = signatures_of(imported.meta_graph, session, folder)
+        await initialize(session, imported, folder)
+    except BaseException:
+        await session.close()
+        raise
+    return LoadedModel(
+        folder, imported.meta_graph.meta_info_def.tags, session, imported.meta_graph, signatures
+    )
+
+
+def _import(folder: str, tags: Collection[str] | None, graph: Graph) -> Imported:
+    """Read a SavedModel, and import its graph. Blocks."""
+    saved_model = read_saved_model(folder)
+    meta_graph = meta_graph_of(saved_model, _tags(saved_model) if tags is None else tags, folder)
+    return import_graph(meta_graph, folder, graph)
+
+
+def _tags(saved_model: SavedModel) -> Collection[str]:
+    """The tags of the only graph; "serve" if there are several."""
+    if len(saved_model.meta_graphs) == 1:
+        return list(saved_model.meta_graphs[0].meta_info_def.tags)
+    return [SERVING]
+
+
+def signatures_of(meta_graph: MetaGraphDef, session: Session, path: str) -> dict[str, Signature]:
+    """The signatures of a graph by name, without those that name operations.
+
+    Raises:
+        InvalidArgumentError: a tensor of a signature is not in the graph.
+    """
+    return {
+        name: _signature(name, signature, session, path)
+        for name, signature in sorted(meta_graph.signature_def.items())
+        if not name.startswith("__saved_model_")
+    }
+
+
+def _signature(name: str, signature: SignatureDef, session: Session, path: str) -> Signature:
+    where = f"{path}: signature {name!r}"
+    return Signature(
+        name,
+        _tensors(signature.inputs, session.graph, f"{where}, input"),
+        _tensors(signature.outputs, session.graph, f"{where}, output"),
+        session,
+        method_name=signature.method_name,
+    )
+
+
+def _tensors(infos: Mapping[str, TensorInfo], graph: Graph, where: str) -> dict[str, Tensor]:
+    return {key: _tensor(info, graph, f"{where} {key!r}") for key, info in sorted(infos.items())}
+
+
+def _tensor(info: TensorInfo, graph: Graph, where: str) -> Tensor:
+    try:
+        tensor: Tensor = graph.as_graph_element(info.name, allow_operation=False)
+    except (UnknownNameError, InvalidArgumentError) as error:
+        raise InvalidArgumentError(f"{where}: expected a tensor of the graph, got {info.name!r}") from error
+    return tensor
