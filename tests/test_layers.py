@@ -48,7 +48,7 @@ ROWS: list[list[str]] = [
 ORDERS = {
     "ops": (
         "common < array < math < reduction < signal < random < linalg < control_flow < strings < convolution < pooling < "
-        "normalization < image < state < containers < lookup < sparse < io < nn < training < functions < datasets"
+        "normalization < image < state < containers < lookup < sparse < ragged < io < nn < training < functions < datasets"
     ),
     "distributed": "security < transport < client < cluster < worker < master < server",
 }

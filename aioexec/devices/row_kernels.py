@@ -23,7 +23,9 @@ from aioexec.shapes import Dims
 
 ELSEWHERE = frozenset({dtypes.string, dtypes.variant, dtypes.resource})
 """Dtypes of values that such a device does not hold."""
-_ON_OBJECT = frozenset({"IsVariableInitialized", "VarIsInitializedOp", "DestroyResourceOp"})
+_ON_OBJECT = frozenset(
+    {"IsVariableInitialized", "VarIsInitializedOp", "DestroyResourceOp", "DisableCopyOnRead"}
+)
 """Ops on a variable that do not look at its content."""
 ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 """Ops that replace the content of a variable without reading it."""

@@ -225,6 +225,7 @@ _OPS: Final = {
     "aioexec.ops.pooling.selection": (
         "MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax"
     ),
+    "aioexec.ops.ragged.dense": "RaggedTensorToTensor",
     "aioexec.ops.random.candidate_samplers": (
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler LearnedUnigramCandidateSampler "
         "LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler"
@@ -292,7 +293,8 @@ _OPS: Final = {
     "aioexec.ops.state.variable_gather": "ResourceGather ResourceGatherNd",
     "aioexec.ops.state.variable_ops": (
         "Assign AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp DestroyResourceOp "
-        "IsVariableInitialized ReadVariableOp VarHandleOp VarIsInitializedOp Variable VariableShape VariableV2"
+        "DisableCopyOnRead IsVariableInitialized ReadVariableOp VarHandleOp VarIsInitializedOp Variable VariableShape "
+        "VariableV2"
     ),
     "aioexec.ops.strings.edit_distance": "EditDistance",
     "aioexec.ops.strings.formats": "PrintV2 StringFormat",

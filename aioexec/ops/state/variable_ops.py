@@ -154,6 +154,14 @@ for _signature in (
         reads=(0,),
     )
 
+register(
+    "DisableCopyOnRead(resource:resource) -> () {stateful}",
+    shape=lambda context: [],
+    kernel=plain(lambda variable: None),  # here an assignment never changes an array that was read
+    gradient=NOT_DIFFERENTIABLE,
+    reads=(0,),
+)
+
 
 def _destroy(context: KernelContext) -> Compute:
     ignore: bool = context.attrs["ignore_lookup_error"]

@@ -76,6 +76,7 @@ CASES: list[Case] = [
     case("VarIsInitializedOp", Ref(REAL, "float32"), expected=np.True_),
     case("IsVariableInitialized", Ref(REAL, "float32"), expected=np.True_, vary="dtype", dtypes=["float32"]),
     case("DestroyResourceOp", Ref(REAL, "float32")),
+    case("DisableCopyOnRead", Ref(REAL, "float32"), state=np.array(REAL)),
 ]
 
 # Assignments

@@ -100,6 +100,7 @@ for name in ALL:
     CASES += [
         case("IsVariableInitialized", variable(sample(name, (2,), 1))),
         case("VarIsInitializedOp", resource(sample(name, (2,), 1))),
+        case("DisableCopyOnRead", resource(sample(name, (2,), 1))),
         case("IsVariableInitialized", node("VariableV2", attrs=nothing)),
         case("VarIsInitializedOp", node("VarHandleOp", attrs=nothing)),
         case("DestroyResourceOp", node("VarHandleOp", attrs=nothing)),

@@ -1,0 +1,1 @@
+"""Ops on ragged tensors, given as their values and row partitions."""
