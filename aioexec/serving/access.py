@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from aioexec.distributed.security.security import Security
 from aioexec.errors import PermissionDeniedError, UnauthenticatedError
+from aioexec.serving.page.static_files import is_static
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
 """What a supervisor polls without a token."""
@@ -21,9 +22,8 @@ def token_check(security: Security) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path not in OPEN_PATHS and not security.is_token_of(
-            request.headers.get("Authorization", "")
-        ):
+        is_open = request.path in OPEN_PATHS or is_static(request.path)
+        if not is_open and not security.is_token_of(request.headers.get("Authorization", "")):
             raise UnauthenticatedError(
                 "expected the header 'Authorization: Bearer TOKEN' with the server's token"
             )

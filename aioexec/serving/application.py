@@ -17,10 +17,15 @@ from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, RE
 from aioexec.serving.guard import guard
 from aioexec.serving.limits import Limits
 from aioexec.serving.models.served_version import Model, Signature
+from aioexec.serving.page.routes import add_routes as add_page_routes
 from aioexec.serving.repository import Repository
 from aioexec.serving.rest.routes import add_routes as add_rest_routes
 
-_PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (health.add_routes, add_rest_routes)
+_PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (
+    health.add_routes,
+    add_rest_routes,
+    add_page_routes,
+)
 """What adds routes; handlers find what they share by `application_keys`."""
 
 

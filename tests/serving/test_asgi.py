@@ -10,7 +10,7 @@ from aiohttp import web
 from hypothesis import given, strategies as st
 
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
-from aioexec.serving.application import DECOMPRESSES
+from aioexec.serving.application_keys import DECOMPRESSES
 from aioexec.serving.asgi import AsgiApplication
 from aioexec.serving.asgi.request_head import encode_head
 from aioexec.serving.asgi.response_parser import ResponseParser

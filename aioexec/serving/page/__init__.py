@@ -1,5 +1,1 @@
 """The page for a person at `/` of a model server: models and a form to try them, plots, graphs, and the timeline of a step."""
-
-from aioexec.serving.page.routes import add_routes
-
-__all__ = ["add_routes"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -20,18 +20,19 @@ _BEAT: Final = 0.005
 """Seconds between two heartbeats of the lag's measurement: 200 callbacks a second for each stream."""
 
 
-async def samples(repository: Repository, stop: asyncio.Event) -> AsyncIterator[dict[str, Any]]:
+async def samples(repository: Repository, stop: asyncio.Event) -> AsyncGenerator[dict[str, Any], None]:
     """Yield a sample of each interval until `stop` is set; the loop's heartbeat runs only while the iterator is used.
 
     A sample has `seconds` (its length), `steps` and `failed_steps` (ended in it), `latency_ms` (p50 and p99 of them, None
     without steps), `lag_ms` (p50, p99, max), and `models` (the state of each version).
     """
-    while not stop.is_set():
+    while True:
         started, steps, failed, buckets = perf_counter(), *_counts()
         async with LoopLagProbe(_BEAT) as probe:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(INTERVAL):
                     await stop.wait()
+                    return
         steps_now, failed_now, buckets_now = _counts()
         lag = probe.result()
         yield {

@@ -14,28 +14,38 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AbstractContextManager, aclosing
 from typing import Final
 
 from aiohttp import web
 
 from aioexec.errors import ResourceExhaustedError
 from aioexec.in_thread import in_thread
+from aioexec.serving.application_keys import REPOSITORY
+from aioexec.serving.models.served_version import ServedVersion
+from aioexec.serving.off_loop import run_sized
 from aioexec.serving.page.descriptions import describe_graph, describe_models, graph_of
 from aioexec.serving.page.live import samples
 from aioexec.serving.page.static_files import StaticFiles
-from aioexec.serving.repository import Repository
+from aioexec.serving.page.tracing import run_traced
+from aioexec.serving.request_body import read_json
+from aioexec.serving.rest.predict import decode_request
+from aioexec.serving.rest.values import json_of, written
 
 _MOST_STREAMS: Final = 16
 """The most open streams of samples: each one has a heartbeat of its own."""
 
+_VERSION: Final = "/page/models/{name}/versions/{version:[0-9]{1,19}}"
 
-def add_routes(app: web.Application, repository: Repository) -> None:
+
+def add_routes(app: web.Application) -> None:
     """Add the page's routes to an application."""
-    page = _Page(repository)
+    page = _Page()
     app.router.add_get("/", page.index)
     app.router.add_get("/page/live", page.live)
-    app.router.add_get("/page/models", page.models)
-    app.router.add_get(r"/page/models/{name}/versions/{version:\d+}/graph", page.graph)
+    app.router.add_get("/page/models", _models)
+    app.router.add_get(_VERSION + "/graph", _graph)
+    app.router.add_post(_VERSION + "/trace", _trace)
     app.router.add_get(r"/page/{file:[a-z_]+\.[a-z]+}", page.file)
     app.on_shutdown.append(page.stop)
 
@@ -43,8 +53,7 @@ def add_routes(app: web.Application, repository: Repository) -> None:
 class _Page:
     """The handlers of one application."""
 
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
+    def __init__(self) -> None:
         self._files = StaticFiles()
         self._streams = 0  # the number of open streams of samples
         self._stop = asyncio.Event()  # set when the application shuts down: streams have no end of their own
@@ -55,16 +64,6 @@ class _Page:
     async def file(self, request: web.Request) -> web.Response:
         return await self._files.reply(request.match_info["file"])
 
-    async def models(self, request: web.Request) -> web.Response:
-        return web.json_response(describe_models(self._repository))
-
-    async def graph(self, request: web.Request) -> web.Response:
-        name, version = request.match_info["name"], int(request.match_info["version"])
-        with self._repository.lease(name, version=version) as served:
-            operations = graph_of(served.signatures)
-        body = await in_thread(lambda: json.dumps(describe_graph(operations), separators=(",", ":")).encode())
-        return web.Response(body=body, content_type="application/json")
-
     async def live(self, request: web.Request) -> web.StreamResponse:
         if self._streams >= _MOST_STREAMS:
             raise ResourceExhaustedError(f"the page is open {_MOST_STREAMS} times already")
@@ -72,8 +71,9 @@ class _Page:
         self._streams += 1
         try:
             await reply.prepare(request)
-            async for sample in samples(self._repository, self._stop):
-                await reply.write(f"data: {json.dumps(sample)}\n\n".encode())
+            async with aclosing(samples(request.app[REPOSITORY], self._stop)) as measured:
+                async for sample in measured:
+                    await reply.write(f"data: {json.dumps(sample)}\n\n".encode())
         except ConnectionResetError:
             pass  # the page was closed
         finally:
@@ -82,3 +82,38 @@ class _Page:
 
     async def stop(self, app: web.Application) -> None:
         self._stop.set()
+
+
+async def _models(request: web.Request) -> web.Response:
+    return web.json_response(describe_models(request.app[REPOSITORY]))
+
+
+async def _graph(request: web.Request) -> web.Response:
+    with _lease(request) as served:
+        operations = graph_of(served.signatures)
+    return _json(await in_thread(lambda: written(describe_graph(operations))))
+
+
+async def _trace(request: web.Request) -> web.Response:
+    body = await read_json(request)
+    with _lease(request) as served:
+        asked = await run_sized(len(body), lambda: decode_request(served, body))
+        outputs, timeline = await run_traced(served.signature(asked.signature_name), asked.inputs)
+        encoded = await in_thread(
+            lambda: written(
+                {
+                    "outputs": {name: json_of(name, array) for name, array in outputs.items()},
+                    "timeline": timeline,
+                }
+            )
+        )
+    return _json(encoded)
+
+
+def _lease(request: web.Request) -> AbstractContextManager[ServedVersion]:
+    name, version = request.match_info["name"], int(request.match_info["version"])
+    return request.app[REPOSITORY].lease(name, version=version)
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")

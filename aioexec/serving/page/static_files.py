@@ -17,6 +17,7 @@ _CONTENT_TYPES: Final = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
+_SUFFIXES: Final = tuple(_CONTENT_TYPES)
 
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -29,6 +30,11 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+
+
+def is_static(path: str) -> bool:
+    """Whether a URL path is the page or one of its files: what a browser requests without a token, and what has no secrets."""
+    return path == "/" or (path.count("/") == 2 and path.startswith("/page/") and path.endswith(_SUFFIXES))
 
 
 class StaticFiles:
@@ -53,4 +59,4 @@ class StaticFiles:
 
 
 def _read_all() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in _CONTENT_TYPES}
+    return {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in _SUFFIXES}

@@ -54,20 +54,20 @@ async function submit(choice, fields, answer, onTimeline) {
     const path = `models/${encodeURIComponent(choice.model)}/versions/${choice.version}`;
     const reply = await postJson(onTimeline ? `page/${path}/trace` : `v1/${path}:predict`, body);
     const milliseconds = performance.now() - started;
-    answer.replaceChildren(...answerOf(choice, reply.outputs, milliseconds), requestOf(path, body));
+    const names = Object.keys(choice.signature.outputs);
+    // The REST interface replies with the value itself if a signature has one output.
+    const outputs = onTimeline || names.length > 1 ? reply.outputs : { [names[0]]: reply.outputs };
+    answer.replaceChildren(...answerOf(choice, outputs, milliseconds), requestOf(path, body));
     onTimeline?.(reply.timeline);
   } catch (error) {
     answer.replaceChildren(html("p", { class: "error", role: "alert" }, error.message));
   }
 }
 
-/** The outputs: with one output the reply has its value, with several an object. */
 function answerOf(choice, outputs, milliseconds) {
-  const names = Object.keys(choice.signature.outputs);
-  const values = names.length === 1 ? { [names[0]]: outputs } : outputs;
   return [
     html("h3", {}, "Answer", html("span", { class: "also" }, `${number(milliseconds)} ms with the network`)),
-    ...names.map((name) => outputOf(name, choice.signature.outputs[name], values[name])),
+    ...Object.entries(choice.signature.outputs).map(([name, tensor]) => outputOf(name, tensor, outputs[name])),
   ];
 }
 

@@ -195,19 +195,20 @@ class GraphView {
     this.describe();
   }
 
-  /** Open or close a scope; its corner stays where it is in the frame. */
+  /** Open or close a scope. The drawing is centred if it fits into the frame; otherwise the scope's corner stays where it is. */
   toggle(scope) {
     const before = scope.absolute;
     scope.open = !scope.open;
-    this.redrawAround(scope, before);
-  }
-
-  redrawAround(item, before) {
     this.draw();
-    this.left += (before.x - item.absolute.x) * this.scale;
-    this.top += (before.y - item.absolute.y) * this.scale;
+    const right = this.frame.clientWidth - this.root.width * this.scale;
+    const bottom = this.frame.clientHeight - this.root.height * this.scale;
+    if (right >= 0 && bottom >= 0) [this.left, this.top] = [right / 2, bottom / 2];
+    else {
+      this.left += (before.x - scope.absolute.x) * this.scale;
+      this.top += (before.y - scope.absolute.y) * this.scale;
+    }
     this.move();
-    this.focus(item);
+    this.focus(scope);
   }
 
   focus(item) {

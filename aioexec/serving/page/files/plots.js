@@ -72,7 +72,7 @@ export class Plot {
     for (const { at, values } of this.samples) {
       const value = values[index];
       if (value !== null) path += `${open ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-      if (value !== null && !open) path += "h0.01"; // so that a single value is visible
+      if (value !== null && !open) path += "h0.01"; // a dot, by the line's round ends: a single value is visible
       open = value !== null;
     }
     return svg("path", { class: `line line-${index}`, d: path });
