@@ -18,7 +18,7 @@ os.environ["AIOEXEC_JIT"] = "off"
 # Otherwise gRPC opens descriptors whenever a process is started, and logs it.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-pytest_plugins = ["aioexec.testing.plugin"]
+pytest_plugins = ["aioexec_pytest"]  # loaded by its entry point where the package is installed
 
 # Every run tries the same examples; `--hypothesis-profile=random`, which .ci/nightly uses, tries others each time.
 hypothesis.settings.register_profile(

@@ -10,7 +10,7 @@ and predicates given to `clock.add_busy`. While it is held, the loop waits in re
 other processes or the kernel is not detected; hold the clock around it.
 
 uvloop waits inside libuv, where the selector cannot be replaced. Tests in virtual time therefore run on the standard library's
-loop whatever `--loop` says; nothing that depends on uvloop can be tested in virtual time.
+loop whatever `--aioexec-loop` says; nothing that depends on uvloop can be tested in virtual time.
 """
 
 import asyncio

@@ -23,6 +23,9 @@ LASTING_THREADS = ("aioexec-process",)
 LASTING_FILES = ("/dev/", "/proc/", "/sys/")
 """Prefixes of files that libraries open once and keep open, such as /dev/urandom."""
 
+LASTING_TASKS = ("TestRunner._call_in_runner_task", "TestRunner._run_tests_and_fixtures")
+"""The coroutines in whose tasks anyio's pytest plugin runs a test and its fixtures."""
+
 AnyTask = asyncio.Task[Any]
 
 
@@ -91,7 +94,7 @@ class LeakCheck:
     async def _left_tasks(self) -> list[str]:
         left: set[AnyTask] = set()
         for _ in range(self._task_passes if self._check_tasks else 0):
-            left = asyncio.all_tasks() - self._tasks - {_current_task()}
+            left = {task for task in asyncio.all_tasks() - self._tasks if not _is_lasting(task)}
             if not left:
                 break
             await asyncio.sleep(0)
@@ -150,17 +153,18 @@ def open_descriptors() -> dict[int, str]:
 
 def describe_task(task: AnyTask) -> str:
     """Name a task, its coroutine and the line it waits at."""
-    coroutine = task.get_coro()
-    name = getattr(coroutine, "__qualname__", repr(coroutine))
     stack = task.get_stack(limit=1)
     where = f" at {stack[-1].f_code.co_filename}:{stack[-1].f_lineno}" if stack else ""
-    return f"task {task.get_name()!r} ({name}){where}"
+    return f"task {task.get_name()!r} ({_name_of(task)}){where}"
 
 
-def _current_task() -> AnyTask:
-    task = asyncio.current_task()
-    assert task is not None, "a coroutine runs in a task"
-    return task
+def _is_lasting(task: AnyTask) -> bool:
+    return task is asyncio.current_task() or _name_of(task) in LASTING_TASKS
+
+
+def _name_of(task: AnyTask) -> str:
+    coroutine = task.get_coro()
+    return str(getattr(coroutine, "__qualname__", repr(coroutine)))
 
 
 def _raise_if_any(left: list[str]) -> None:

@@ -1,40 +1,15 @@
-"""The plugin chooses the loop of a test and fails tests that leak or block."""
+"""The plugin chooses the loop of a test and fails tests that leak or block, where a project's configuration wants that."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-import aioexec
 from aioexec.testing import VirtualClockLoop
-from aioexec.testing.plugin import LOOPS
+from aioexec.testing.loops import LOOPS
+from tests.testing.plugin_runs import installed as installed, suite as suite
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.slow  # each test is a pytest of its own
-
-SETTINGS = """
-[pytest]
-asyncio_mode = auto
-asyncio_default_fixture_loop_scope = function
-filterwarnings = error
-"""
-
-UNUSED = ("randomly", "cacheprovider", "hypothesispytest")
-"""Plugins that would only take time: Hypothesis alone half a second."""
-
-
-@pytest.fixture
-def suite(pytester, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(aioexec.__file__).parents[1]))
-    pytester.makeini(SETTINGS)
-    pytester.makeconftest('pytest_plugins = ["aioexec.testing.plugin"]')
-
-    def run(source: str, *options: str) -> pytest.RunResult:
-        pytester.makepyfile(test_it=source)
-        unused = [part for name in UNUSED for part in ("-p", f"no:{name}")]
-        return pytester.runpytest_subprocess(*unused, *options)
-
-    return run
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -47,7 +22,7 @@ def test_the_option_chooses_the_loop(suite, loop):
         async def test_it():
             assert type(asyncio.get_running_loop()).__module__.split(".")[0] == {module!r}
         """,
-        f"--loop={loop}",
+        f"--aioexec-loop={loop}",
     )
 
     result.assert_outcomes(passed=1)
@@ -61,7 +36,7 @@ def test_both_loops_run_a_test_once_each(suite):
         @pytest.mark.both_loops
         async def test_by_marker(): pass
         """,
-        "--loop=both",
+        "--aioexec-loop=both",
     )
 
     result.assert_outcomes(passed=4)
