@@ -1,40 +1,46 @@
 """`served`: a model on a free port of this machine, with a client."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import FailedPreconditionError
 from aioexec.graph.defaults import get_default_session
 from aioexec.graph.node import Tensor
 
+if TYPE_CHECKING:
+    from aioexec.saved_model.loaded_model import LoadedModel
+    from aioexec.saved_model.signature import Signature
+    from aioexec.serving import PredictionClient, Server
+
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that is served, and a client of it.
+    """A model that is served, by its name, and a client of it."""
 
-    Attributes:
-        url: of the server.
-        name: the model's.
-        client: a `serving.PredictionClient`, connected to it.
-    """
-
-    url: str
+    server: Server
     name: str
-    client: Any
+    client: PredictionClient
+
+    @property
+    def url(self) -> str:
+        """The server's URL, for other clients."""
+        return self.server.url
 
     async def predict(self, instances: list[Any]) -> list[Any]:
         """Return a prediction for each instance, over HTTP."""
-        predictions: list[Any] = await self.client.predict(instances)
-        return predictions
+        return await self.client.predict(instances)
 
 
 @asynccontextmanager
 async def served(
-    inputs: Mapping[str, Tensor],
-    outputs: Mapping[str, Tensor],
+    model: LoadedModel | Signature | None = None,
     *,
+    inputs: Mapping[str, Tensor] | None = None,
+    outputs: Mapping[str, Tensor] | None = None,
     session: Any = None,
     name: str = "default",
     **options: Any,
@@ -42,20 +48,24 @@ async def served(
     """Serve a model in the block, on a free port of the loopback interface.
 
     Args:
-        inputs, outputs: the tensors of its signature, by the names in requests.
-        session: what runs it; by default the default session.
+        model: a loaded model or a signature.
+        inputs, outputs: instead of a model, tensors by their names in requests.
+        session: what runs these tensors; by default the default session.
         options: of `serving.serve`.
 
     Raises:
-        FailedPreconditionError: there is no session.
+        FailedPreconditionError: there is neither a model nor a default session.
     """
+    from aioexec.saved_model.signature import Signature
     from aioexec.serving import PredictionClient, serve  # needs aiohttp
 
-    session = session or get_default_session()
-    if session is None:
-        raise FailedPreconditionError("served: there is no default session: pass one as `session`")
+    if model is None:
+        session = session or get_default_session()
+        if session is None:
+            raise FailedPreconditionError("served: there is no default session: pass one as `session`")
+        model = Signature("serving_default", inputs or {}, outputs or {}, session)
     async with (
-        serve(session, inputs, outputs, name=name, **options) as server,
-        PredictionClient(server.predict_url) as client,
+        serve({name: model}, **options) as server,
+        PredictionClient(server.predict_url(name)) as client,
     ):
-        yield ServedModel(server.url, name, client)
+        yield ServedModel(server, name, client)

@@ -72,7 +72,7 @@ async def test_cluster(ax_leak_check, virtual_clock, ax_cluster, ax_faults):
 
 async def test_served(ax_leak_check, ax_session, ax_serve):
     x = ax.placeholder(ax.float32, [None, 2], name="x")
-    model = await ax_serve({{"x": x}}, {{"y": ax.reduce_sum(x, 1)}}, name="sum")
+    model = await ax_serve(inputs={{"x": x}}, outputs={{"y": ax.reduce_sum(x, 1)}})
     assert await model.predict([[1, 2], [3, 4]]) == [3, 7]
 
 
