@@ -385,8 +385,16 @@ def _from_numbers(array: Array, value: Any, wanted: DType | None) -> Array:
         for leaf in _leaves(value):
             if _rank_of(as_dtype(np.asarray(leaf).dtype)) > _rank_of(wanted):
                 raise _unexpected(leaf, wanted)
-        raise _too_large(value, wanted)
+        return _from_integers(value, wanted)
     return _cast(array, held, wanted)
+
+
+def _from_integers(value: Any, wanted: DType) -> Array:
+    """Convert integers that NumPy, without a dtype, takes for floats: small ones beside those that only uint64 holds."""
+    try:
+        return np.array(value, wanted.numpy)
+    except OverflowError:
+        raise _too_large(value, wanted) from None
 
 
 def _narrowed(array: Array, held: DType) -> DType:

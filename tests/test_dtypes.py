@@ -290,3 +290,7 @@ def test_importing_dtypes_loads_no_protobuf():
 def test_an_integer_beyond_every_number_of_the_dtype_does_not_fit(value, dtype):
     with pytest.raises(OpError, match=f"Expected {dtype}, got .*(does not fit|of type)"):
         dtypes.to_array(value, dtype)
+
+
+def test_integers_of_uint64_stand_beside_small_ones():
+    assert to_array([0, 2**64 - 1], "uint64").tolist() == [0, 2**64 - 1]
