@@ -15,6 +15,7 @@ from aioexec.serving import health
 from aioexec.serving.admission import Admission
 from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, REPOSITORY
 from aioexec.serving.guard import guard
+from aioexec.serving.kserve.http_routes import add_routes as add_kserve_routes
 from aioexec.serving.limits import Limits
 from aioexec.serving.models.served_version import Model, Signature
 from aioexec.serving.page.routes import add_routes as add_page_routes
@@ -25,6 +26,7 @@ _PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (
     health.add_routes,
     add_rest_routes,
     add_page_routes,
+    add_kserve_routes,
 )
 """What adds routes; handlers find what they share by `application_keys`."""
 

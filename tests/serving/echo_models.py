@@ -9,6 +9,8 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
+from aioexec.serving.admission import Admission
+from aioexec.serving.limits import Limits
 from aioexec.serving.repository import Repository
 
 
@@ -52,6 +54,7 @@ class Served:
         self.default = Echo(x=(ax.float32, [None, 2]), y=(ax.int64, [None]))
         self.other = Echo("other", z=(ax.complex64, None))
         self.strings = Echo("only", s=(ax.string, [None]))
+        self.admission = Admission(Limits())
         self.repository = Repository(
             {
                 "echo": SimpleNamespace(signatures={"serving_default": self.default, "other": self.other}),

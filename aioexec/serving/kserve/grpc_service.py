@@ -16,6 +16,7 @@ from aioexec.distributed.transport.grpc.services import Send, Services, Unary
 from aioexec.distributed.transport.transport import Call
 from aioexec.errors import InvalidArgumentError, from_exception
 from aioexec.formats.message_fields import delimited, delimited_key
+from aioexec.serving.admission import Admission
 from aioexec.serving.kserve import metadata
 from aioexec.serving.kserve.grpc_messages import decode_request, encode_reply
 from aioexec.serving.kserve.inference import infer
@@ -32,9 +33,9 @@ _INFER_RESPONSE_KEY: Final = delimited_key(pb.ModelStreamInferResponse.INFER_RES
 M = TypeVar("M", bound=Message)
 
 
-def services(repository: Repository) -> Services:
-    """Return the methods of the service over the models of a repository."""
-    service = _Service(repository)
+def services(repository: Repository, admission: Admission) -> Services:
+    """Return the methods of the service over the models of a repository; inferences need admission."""
+    service = _Service(repository, admission)
     unary: dict[str, Unary] = {
         "ServerLive": _method(pb.ServerLiveRequest, service.server_live),
         "ServerReady": _method(pb.ServerReadyRequest, service.server_ready),
@@ -63,14 +64,15 @@ def _method(kind: type[M], answer: Callable[[M], Message]) -> Unary:
 class _Service:
     """The methods over one repository."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, admission: Admission) -> None:
         self._repository = repository
+        self._admission = admission
 
     def server_live(self, request: pb.ServerLiveRequest) -> pb.ServerLiveResponse:
         return pb.ServerLiveResponse(live=True)
 
     def server_ready(self, request: pb.ServerReadyRequest) -> pb.ServerReadyResponse:
-        return pb.ServerReadyResponse(ready=self._repository.is_ready())
+        return pb.ServerReadyResponse(ready=not self._admission.is_draining and self._repository.is_ready())
 
     def server_metadata(self, request: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(
@@ -92,7 +94,8 @@ class _Service:
         )
 
     async def model_infer(self, data: bytes, call: Call) -> bytes:
-        return await encode_reply(await infer(self._repository, await decode_request(data)))
+        with self._admission.admit(len(data)):
+            return await encode_reply(await infer(self._repository, await decode_request(data)))
 
     async def model_stream_infer(self, requests: AsyncIterator[bytes], send: Send, call: Call) -> None:
         # Replies in order; None ends them. Both tasks end with the call.
@@ -107,8 +110,9 @@ class _Service:
         """The reply to one request of a stream; its failure does not end the stream."""
         request = None
         try:
-            request = await decode_request(data)
-            reply = await encode_reply(await infer(self._repository, request))
+            with self._admission.admit(len(data)):
+                request = await decode_request(data)
+                reply = await encode_reply(await infer(self._repository, request))
             return b"".join(delimited(_INFER_RESPONSE_KEY, [reply]))
         except Exception as error:
             failed = pb.ModelStreamInferResponse(error_message=_message(error))

@@ -81,11 +81,6 @@ def is_model_ready(repository: Repository, name: str, version: str) -> bool:
         NotFoundError: no such model, version or label.
     """
     number = version_number(version)
-    if not version or number is not None:
-        return _takes_requests(repository, name, number)
-    with lease(repository, name, version):
-        return True
-
-
-def _takes_requests(repository: Repository, name: str, version: int | None) -> bool:
-    return any(each.state is VersionState.AVAILABLE for each in repository.status(name, version))
+    label = version if version and number is None else None
+    statuses = repository.status(name, number, label)
+    return any(each.state is VersionState.AVAILABLE for each in statuses)

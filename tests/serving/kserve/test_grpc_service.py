@@ -21,7 +21,7 @@ async def served():
 
 
 async def ask(served, method, request, kind):
-    answer = services(served.repository).unary[f"/{SERVICE}/{method}"]
+    answer = services(served.repository, served.admission).unary[f"/{SERVICE}/{method}"]
     return kind.FromString(await answer(request.SerializeToString(), CALL))
 
 
@@ -107,7 +107,7 @@ async def test_a_parameter_chooses_the_signature(served):
 
 
 async def test_malformed_requests_are_invalid(served):
-    for method, answer in services(served.repository).unary.items():
+    for method, answer in services(served.repository, served.admission).unary.items():
         with pytest.raises(InvalidArgumentError, match=r"expected a \w+Request, got malformed bytes"):
             await answer(b"\x0a\x7f", CALL)
         assert method.startswith("/inference.GRPCInferenceService/")
@@ -117,7 +117,7 @@ class Stream:
     """A stream of requests; its replies are in `sent`."""
 
     def __init__(self, served, *requests):
-        self._stream = services(served.repository).streaming[f"/{SERVICE}/ModelStreamInfer"]
+        self._stream = services(served.repository, served.admission).streaming[f"/{SERVICE}/ModelStreamInfer"]
         self._requests = requests
         self.sent = []
 

@@ -3,11 +3,8 @@
 import aiohttp
 import numpy as np
 import pytest
-from aiohttp import web
 
-from aioexec.errors import OpError
-from aioexec.serving.json_errors import answer_of
-from aioexec.serving.kserve.http_routes import add_routes
+from aioexec.serving import Limits, serve
 from tests.serving.echo_models import Served
 
 pytestmark = pytest.mark.network
@@ -16,25 +13,13 @@ X = {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}
 Y = {"name": "y", "datatype": "INT64", "shape": [1], "data": [3]}
 
 
-@web.middleware
-async def errors_as_json(request, handler):
-    try:
-        return await handler(request)
-    except OpError as error:
-        return answer_of(error)
-
-
 @pytest.fixture
 async def http():
-    app = web.Application(middlewares=[errors_as_json])
-    add_routes(app, Served().repository)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as http:
+    async with (
+        serve(Served().repository, limits=Limits(json_bytes=1000, request_bytes=2000)) as server,
+        aiohttp.ClientSession(server.url) as http,
+    ):
         yield http
-    await runner.cleanup()
 
 
 async def ask(http, path):
@@ -96,6 +81,9 @@ async def test_an_inference_answers_with_binary_tensors(http):
     ("body", "headers", "status", "message"),
     [
         (b"{", {}, 400, "the request is not JSON"),
+        (b"{}" + b" " * 1000, {}, 413, "Maximum request body size 1000"),
+        (b"{}", {"Inference-Header-Content-Length": "1001"}, 413, "Maximum request body size 1000"),
+        (b"\0" * 2001, {"Inference-Header-Content-Length": "2"}, 413, "Maximum request body size 2000"),
         (b"{}", {"Inference-Header-Content-Length": "-1"}, 400, "expected a number of bytes, got '-1'"),
     ],
 )
