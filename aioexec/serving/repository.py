@@ -5,20 +5,19 @@ Protocols look a version up with `lease`, run it inside the block, and report `s
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Final
 
-from aioexec.errors import InvalidArgumentError, NotFoundError
+from aioexec.errors import FailedPreconditionError, NotFoundError
 from aioexec.serving.models.given_model import GivenModel
 from aioexec.serving.models.model_config import ModelConfig
-from aioexec.serving.models.owned_tasks import OwnedTasks
 from aioexec.serving.models.served_version import Model, ServedVersion, Signature
 from aioexec.serving.models.version_loading import Loader
 from aioexec.serving.models.version_status import VersionState, VersionStatus
 from aioexec.serving.models.watched_model import WatchedModel
+from aioexec.serving.models.watched_models import WatchedModels
 
 __all__ = ["POLL_SECONDS", "Repository", "ServedVersion", "VersionState", "VersionStatus"]
 
@@ -34,9 +33,10 @@ class Repository:
     """
 
     def __init__(self, models: Mapping[str, Model | Signature]) -> None:
-        self._models: dict[str, GivenModel | WatchedModel] = {
+        self._models: Mapping[str, GivenModel | WatchedModel] = {
             name: GivenModel(name, model) for name, model in models.items()
         }
+        self._watched: WatchedModels | None = None  # None: the models were given
 
     @classmethod
     @asynccontextmanager
@@ -53,23 +53,27 @@ class Repository:
         Raises:
             InvalidArgumentError: two models have one name.
         """
-        tasks, loading = OwnedTasks(), asyncio.Lock()
-        models = {config.name: WatchedModel(config, load, loading, tasks) for config in configs}
-        if len(models) < len(configs):
-            raise InvalidArgumentError(f"two models have one name: {[config.name for config in configs]}")
+        watched = WatchedModels(load, poll_seconds)
         repository = cls({})
-        repository._models.update(models)
-        watches = []
+        repository._watched, repository._models = watched, watched.by_name
         try:
-            for model in models.values():
-                await model.scan()
-                watches.append(tasks.start(model.watch(poll_seconds)))
+            await watched.configure(configs)
             yield repository
         finally:
-            for watch in watches:
-                watch.cancel()
-            await asyncio.gather(*(model.stop() for model in models.values()))
-            await tasks.join()
+            await watched.stop()
+
+    async def reload(self, configs: Sequence[ModelConfig]) -> None:
+        """Serve these models from now on, and no others; returns when their folders were read, and versions are being loaded.
+
+        A model of the same name and path goes on serving; its policy and labels change. Its other settings do not.
+
+        Raises:
+            FailedPreconditionError: the models were given, not loaded from folders.
+            InvalidArgumentError: two models have one name.
+        """
+        if self._watched is None:
+            raise FailedPreconditionError("the models of this server are given, and cannot be configured")
+        await self._watched.configure(configs)
 
     def names(self) -> list[str]:
         """Return the names of the models, sorted."""

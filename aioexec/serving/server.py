@@ -1,17 +1,18 @@
-"""`serve`: serves models over HTTP within an `async with` block."""
+"""`serve`: serves models over HTTP and gRPC within an `async with` block."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
 from aioexec.data_classes import dataclass
 from aioexec.distributed.security.security import Security, is_loopback
+from aioexec.errors import FailedPreconditionError
 from aioexec.in_thread import in_thread
 from aioexec.serving.access import refuse_cross_site, refuse_other_hosts, token_check
 from aioexec.serving.application import application
@@ -21,6 +22,9 @@ from aioexec.serving.limits import Limits
 from aioexec.serving.models.served_version import Model, Signature
 from aioexec.serving.repository import Repository
 
+if TYPE_CHECKING:
+    from aioexec.distributed.transport.grpc.listener import GrpcListener
+
 _HANDSHAKE_SECONDS: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -28,10 +32,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: its URL, its repository, and its application."""
+    """A running server: its URL, its application, and its gRPC port if it has one."""
 
     url: str
     app: web.Application
+    grpc: GrpcListener | None = None
+
+    @property
+    def grpc_address(self) -> str:
+        """The address of the gRPC port, "host:port".
+
+        Raises:
+            FailedPreconditionError: the server has none.
+        """
+        if self.grpc is None:
+            raise FailedPreconditionError("this server has no gRPC port: say serve(…, grpc_port=0)")
+        return self.grpc.address
 
     @property
     def repository(self) -> Repository:
@@ -45,6 +61,8 @@ class Server:
     def drain(self) -> None:
         """Refuse further predictions with status 503, and say "not ready" to supervisors."""
         self.app[ADMISSION].is_draining = True
+        if self.grpc is not None:
+            self.grpc.drain()
 
 
 @asynccontextmanager
@@ -53,11 +71,12 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
+    grpc_port: int | None = None,
     security: Security | None = None,
     limits: Limits | None = None,
     grace: float = GRACE_SECONDS,
 ) -> AsyncIterator[Server]:
-    """Serve models over HTTP in the block; port 0 is any free one.
+    """Serve models over HTTP in the block, and over gRPC if it has a port; port 0 is any free one.
 
         async with serve({"digits": model}) as server:
             print(server.predict_url("digits"))
@@ -87,7 +106,20 @@ async def serve(
         stack.callback(listening.close)
         address, bound_port, *_ = listening.sockets[0].getsockname()
         shown = f"[{address}]" if ":" in address else address
-        yield Server(f"{'http' if context is None else 'https'}://{shown}:{bound_port}", app)
+        grpc = None
+        if grpc_port is not None:
+            grpc_listening = await in_thread(_import_grpc_listening)
+            grpc = await stack.enter_async_context(
+                grpc_listening(app, f"{shown}:{grpc_port}", security, grace)
+            )
+        yield Server(f"{'http' if context is None else 'https'}://{shown}:{bound_port}", app, grpc)
+
+
+def _import_grpc_listening() -> Callable[..., AbstractAsyncContextManager[GrpcListener]]:
+    """Import gRPC, which takes long, only for servers that use it."""
+    from aioexec.serving.grpc_listening import grpc_listening
+
+    return grpc_listening
 
 
 async def _protect(app: web.Application, security: Security, host: str) -> None:

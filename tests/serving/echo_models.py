@@ -55,9 +55,11 @@ class Served:
         self.other = Echo("other", z=(ax.complex64, None))
         self.strings = Echo("only", s=(ax.string, [None]))
         self.admission = Admission(Limits())
-        self.repository = Repository(
-            {
-                "echo": SimpleNamespace(signatures={"serving_default": self.default, "other": self.other}),
-                "strings": SimpleNamespace(signatures={"only": self.strings}),
-            }
-        )
+        self._models = {}
+        self.add("strings", {"only": self.strings})
+        self.add("echo", {"serving_default": self.default, "other": self.other})
+
+    def add(self, name, signatures):
+        """Add a model."""
+        self._models[name] = SimpleNamespace(signatures=signatures)
+        self.repository = Repository(self._models)

@@ -58,7 +58,7 @@ class _Entry:
 class VersionTable:
     """The versions of one model.
 
-    Constant: the policy. Changing: `_folders`, the stamps of the last scan by version; `_entries`, every version that was ever
+    Changing: `_policy`; `_folders`, the stamps of the last scan by version; `_entries`, every version that was ever
     chosen, until it has ended and its folder is gone; `_is_stopped`, after which nothing is loaded.
     """
 
@@ -76,6 +76,11 @@ class VersionTable:
         for version, entry in [*self._entries.items()]:
             if entry.state is _END and version not in folders:
                 del self._entries[version]
+        return self._decide()
+
+    def choose_by(self, policy: VersionPolicy) -> list[Action]:
+        """Another policy chooses the versions from now on."""
+        self._policy = policy
         return self._decide()
 
     def loaded(self, version: int) -> list[Action]:

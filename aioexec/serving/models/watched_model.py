@@ -11,6 +11,7 @@ import logging
 import reprlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from aioexec.errors import NotFoundError, OpError, UnavailableError, UnknownError
@@ -29,9 +30,9 @@ _log = logging.getLogger(__name__)
 class WatchedModel:
     """A model that is served from its folder.
 
-    Constant: the configuration, the loader, `_loading`, the lock of all models, and `_tasks`, those of all models. Changing:
-    `_table`; `_served`, the versions that are loaded; `_loads`, the tasks that load; `_folders`, those of the last scan;
-    `_ended`, set when the model is stopped and no version is loaded any more.
+    Constant: the loader, `_loading`, the lock of all models, and `_tasks`, those of all models. Changing: `config` and
+    `labels`; `_table`; `_served`, the versions that are loaded; `_loads`, the tasks that load; `_folders`, those of the last
+    scan; `_ended`, set when the model is stopped and no version is loaded any more.
     """
 
     def __init__(self, config: ModelConfig, load: Loader, loading: asyncio.Lock, tasks: OwnedTasks) -> None:
@@ -51,6 +52,12 @@ class WatchedModel:
         """Read the folder once, and load and unload accordingly."""
         self._folders = await in_thread(versions_in, self.config.path)
         self._perform(self._table.scanned({v: folder.stamp for v, folder in self._folders.items()}))
+
+    def configure(self, config: ModelConfig) -> None:
+        """Change the policy and the labels to those of another configuration."""
+        self.config = replace(self.config, policy=config.policy, labels=config.labels)
+        self.labels = config.labels
+        self._perform(self._table.choose_by(config.policy))
 
     async def watch(self, poll_seconds: float) -> None:
         """Read the folder every so often, until cancelled."""

@@ -235,3 +235,46 @@ async def test_two_models_of_one_name_are_refused(load, folder):
     with pytest.raises(InvalidArgumentError, match="two models have one name"):
         async with Repository.watching(configs, load):
             pass
+
+
+async def test_a_reload_adds_and_removes_models_and_keeps_the_others(load, folder, tmp_path):
+    write(folder, 1, 10)
+    write(folder, 2, 20)
+    write(tmp_path / "later", 1, 30)
+    async with watching(load, folder) as repository:
+        await asyncio.sleep(1)
+        with repository.lease("adder") as held:
+            kept = ModelConfig("adder", str(folder), All(), {"old": 1})
+            await repository.reload([kept, ModelConfig("later", str(tmp_path / "later"))])
+            await asyncio.sleep(1)
+
+            assert repository.names() == ["adder", "later"]
+            assert states(repository) == {2: "AVAILABLE", 1: "AVAILABLE"}
+            assert await answer(repository, label="old") == [10]
+            assert held.version == 2
+        await repository.reload([ModelConfig("later", str(tmp_path / "later"))])
+        await asyncio.sleep(1)
+        assert repository.names() == ["later"]
+        assert load.models["2"].is_closed
+    assert len(load.paths) == 3
+
+
+async def test_a_reload_with_another_path_replaces_the_model(load, folder, tmp_path):
+    write(folder, 1, 10)
+    write(tmp_path / "other", 2, 20)
+    async with watching(load, folder) as repository:
+        await asyncio.sleep(1)
+
+        await repository.reload([ModelConfig("adder", str(tmp_path / "other"))])
+        await asyncio.sleep(1)
+
+        assert await answer(repository) == [20]
+        assert load.models["1"].is_closed
+
+
+async def test_a_reload_of_two_models_with_one_name_is_refused(load, folder):
+    async with watching(load, folder) as repository:
+        with pytest.raises(InvalidArgumentError, match="two models have one name"):
+            await repository.reload([ModelConfig("adder", "a"), ModelConfig("adder", "b")])
+
+        assert repository.names() == ["adder"]
