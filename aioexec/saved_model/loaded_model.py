@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from aioexec.errors import InvalidArgumentError, NotFoundError, UnknownNameError
+from aioexec.errors import NotFoundError
 from aioexec.graph.graph import Graph
-from aioexec.graph.node import Tensor
 from aioexec.saved_model.model_files import Path, meta_graph_of, read_saved_model
 from aioexec.saved_model.restoring import Imported, import_graph, initialize
 from aioexec.saved_model.signature import Signature
 from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from aioexec.saved_model.signature_reading import signatures_of
 from aioexec.saved_model.tag_constants import SERVING
 from aioexec.sessions.session import Session
 from aioexec.train.off_loop import off_loop
 
 if TYPE_CHECKING:
-    from aioexec.formats.protos import MetaGraphDef, SavedModel, SignatureDef, TensorInfo
+    from aioexec.formats.protos import MetaGraphDef, SavedModel
 
 
 class LoadedModel:
@@ -135,39 +135,3 @@ def _tags(saved_model: SavedModel) -> Collection[str]:
     if len(saved_model.meta_graphs) == 1:
         return list(saved_model.meta_graphs[0].meta_info_def.tags)
     return [SERVING]
-
-
-def signatures_of(meta_graph: MetaGraphDef, session: Session, path: str) -> dict[str, Signature]:
-    """The signatures of a graph by name, without those that name operations.
-
-    Raises:
-        InvalidArgumentError: a tensor of a signature is not in the graph.
-    """
-    return {
-        name: _signature(name, signature, session, path)
-        for name, signature in sorted(meta_graph.signature_def.items())
-        if not name.startswith("__saved_model_")
-    }
-
-
-def _signature(name: str, signature: SignatureDef, session: Session, path: str) -> Signature:
-    where = f"{path}: signature {name!r}"
-    return Signature(
-        name,
-        _tensors(signature.inputs, session.graph, f"{where}, input"),
-        _tensors(signature.outputs, session.graph, f"{where}, output"),
-        session,
-        method_name=signature.method_name,
-    )
-
-
-def _tensors(infos: Mapping[str, TensorInfo], graph: Graph, where: str) -> dict[str, Tensor]:
-    return {key: _tensor(info, graph, f"{where} {key!r}") for key, info in sorted(infos.items())}
-
-
-def _tensor(info: TensorInfo, graph: Graph, where: str) -> Tensor:
-    try:
-        tensor: Tensor = graph.as_graph_element(info.name, allow_operation=False)
-    except (UnknownNameError, InvalidArgumentError) as error:
-        raise InvalidArgumentError(f"{where}: expected a tensor of the graph, got {info.name!r}") from error
-    return tensor

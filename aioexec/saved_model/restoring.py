@@ -17,6 +17,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.scope_names import prepend_name_scope
 from aioexec.saved_model.assets import asset_paths
 from aioexec.saved_model.constants import INIT_OP_SIGNATURE_KEY, LEGACY_INIT_OP_KEY, MAIN_OP_KEY
+from aioexec.saved_model.errors import naming_model
 from aioexec.saved_model.model_files import variables_prefix
 from aioexec.train.checkpoints.checkpoint_state import checkpoint_exists
 from aioexec.train.checkpoints.meta_graph_import import import_meta_graph_with_return_elements
@@ -59,10 +60,10 @@ def import_graph(
         arguments: further arguments of `import_scoped_meta_graph`.
 
     Raises:
-        OpError: the graph cannot be imported; `graph` is unchanged.
+        OpError: the graph cannot be imported, with the SavedModel's path; `graph` is unchanged.
     """
     assets = asset_paths(meta_graph, export_dir)
-    with graph.as_default():
+    with graph.as_default(), naming_model(export_dir):
         saver, elements = import_meta_graph_with_return_elements(
             meta_graph, import_scope=import_scope, **arguments
         )
@@ -86,16 +87,16 @@ async def initialize(session: Any, imported: Imported, export_dir: str) -> None:
         NotFoundError: the checkpoint lacks a variable, or an asset file is missing.
         OpError: the step failed, with the SavedModel's path.
     """
-    if imported.saver is None or imported.prefix is None:
-        logger.info("The specified SavedModel has no variables; no checkpoints were restored.")
-    else:
-        await imported.saver.restore(session, imported.prefix)
-    if imported.init_op is None:
-        return
-    missing = await off_loop(_missing_files, imported.assets)
-    if missing:
-        raise NotFoundError(f"{export_dir}: expected asset files {missing}, which do not exist")
-    await session.run([_operation(session.graph, imported.init_op, export_dir)], imported.assets)
+    with naming_model(export_dir):
+        if imported.saver is None or imported.prefix is None:
+            logger.info("The specified SavedModel has no variables; no checkpoints were restored.")
+        else:
+            await imported.saver.restore(session, imported.prefix)
+        if imported.init_op is not None:
+            missing = await off_loop(_missing_files, imported.assets)
+            if missing:
+                raise NotFoundError(f"expected asset files {missing}, which do not exist")
+            await session.run([_operation(session.graph, imported.init_op)], imported.assets)
 
 
 def init_op_name(meta_graph: MetaGraphDef) -> str | None:
@@ -121,11 +122,11 @@ def _missing_files(assets: dict[str, str]) -> list[str]:
     return [path for path in assets.values() if not os.path.exists(path)]
 
 
-def _operation(graph: Graph, name: str, export_dir: str) -> Any:
+def _operation(graph: Graph, name: str) -> Any:
     try:
         found = graph.as_graph_element(name)
     except UnknownNameError as error:
         raise InvalidArgumentError(
-            f"{export_dir}: expected an operation for initialization, got {name!r}, which the graph does not have"
+            f"expected an operation for initialization, got {name!r}, which the graph does not have"
         ) from error
     return getattr(found, "op", found)

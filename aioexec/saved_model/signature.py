@@ -13,6 +13,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.in_thread import in_thread
 from aioexec.saved_model.signature_constants import PREDICT_METHOD_NAME
 from aioexec.sessions.feeds import FeedConverter, is_slow_to_convert
@@ -34,14 +35,29 @@ class Signature:
         name: its key in the model, such as "serving_default".
         inputs: the tensors to feed.
         outputs: the tensors to fetch.
+        sparse_inputs, sparse_outputs: the same for sparse tensors, whose values are SparseTensorValues.
         session: runs the steps; the caller owns it.
         method_name: what it is for, such as "tensorflow/serving/predict".
         defaults: the values of inputs that a call may leave out.
 
-    Constant: all attributes. `_converters` converts the value of each input.
+    Constant: all attributes. `_keys` and `_fetches`: what is fed and fetched, dense and sparse; `_converters` converts the
+    values of dense inputs.
     """
 
-    __slots__ = ("_converters", "defaults", "inputs", "method_name", "name", "outputs", "session")
+    __slots__ = (
+        *(
+            "_converters",
+            "_fetches",
+            "_keys",
+            "defaults",
+            "inputs",
+            "method_name",
+            "name",
+            "outputs",
+            "session",
+        ),
+        *("sparse_inputs", "sparse_outputs"),
+    )
 
     def __init__(
         self,
@@ -52,17 +68,23 @@ class Signature:
         *,
         method_name: str = PREDICT_METHOD_NAME,
         defaults: Mapping[str, Any] | None = None,
+        sparse_inputs: Mapping[str, SparseTensor] | None = None,
+        sparse_outputs: Mapping[str, SparseTensor] | None = None,
     ) -> None:
         self.name = name
         self.inputs = dict(inputs)
         self.outputs = dict(outputs)
+        self.sparse_inputs = dict(sparse_inputs or {})
+        self.sparse_outputs = dict(sparse_outputs or {})
         self.session = session
         self.method_name = method_name
         self.defaults = dict(defaults or {})
         self._converters = {key: FeedConverter(tensor) for key, tensor in self.inputs.items()}
+        self._keys: dict[str, Any] = {**self.inputs, **self.sparse_inputs}
+        self._fetches: dict[str, Any] = {**self.outputs, **self.sparse_outputs}
 
     def __repr__(self) -> str:
-        return f"Signature({self.name!r}, {_described(self.inputs)} -> {_described(self.outputs)})"
+        return f"Signature({self.name!r}, {_described(self._keys)} -> {_described(self._fetches)})"
 
     async def __call__(self, **inputs: Any) -> dict[str, Array]:
         """Run a step and return all outputs; raises as `run` does."""
@@ -77,35 +99,40 @@ class Signature:
             InvalidArgumentError: names, dtypes or shapes differ from the signature's.
             OpError: the step failed.
         """
-        fetches = self.outputs if outputs is None else self._chosen(outputs)
+        fetches = self._fetches if outputs is None else self._chosen(outputs)
         values = self._complete(inputs)
-        if any(is_slow_to_convert(value, self._converters[key].numpy) for key, value in values.items()):
+        if any(is_slow_to_convert(values[key], each.numpy) for key, each in self._converters.items()):
             feeds = await in_thread(self._feeds, values)
         else:
             feeds = self._feeds(values)
         results = await self.session.run(list(fetches.values()), feeds)
         return dict(zip(fetches, results, strict=True))
 
-    def _complete(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of all inputs, in the order of the signature."""
-        if len(inputs) == len(self.inputs) and inputs.keys() == self.inputs.keys():
-            return {key: inputs[key] for key in self.inputs}
+    def _complete(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values of all inputs."""
+        keys = self._keys
+        if inputs.keys() == keys.keys():
+            return inputs
         given = {**self.defaults, **inputs}
-        missing = [key for key in self.inputs if key not in given]
-        unknown = [key for key in given if key not in self.inputs]
+        missing = [key for key in keys if key not in given]
+        unknown = [key for key in given if key not in keys]
         if missing or unknown:
-            parts = [f"{what} {keys}" for what, keys in (("missing", missing), ("unknown", unknown)) if keys]
+            parts = [
+                f"{what} {names}" for what, names in (("missing", missing), ("unknown", unknown)) if names
+            ]
             raise InvalidArgumentError(
-                f"signature {self.name!r}: expected inputs {sorted(self.inputs)}, got {sorted(inputs)}: {', '.join(parts)}"
+                f"signature {self.name!r}: expected inputs {sorted(keys)}, got {sorted(inputs)}: {', '.join(parts)}"
             )
-        return {key: given[key] for key in self.inputs}
+        return given
 
-    def _feeds(self, values: Mapping[str, Any]) -> dict[Tensor, Any]:
+    def _feeds(self, values: Mapping[str, Any]) -> dict[Any, Any]:
         """The feeds of a step: arrays of the inputs' dtypes, by tensor."""
-        return {self.inputs[key]: self._array(key, value) for key, value in values.items()}
+        return {tensor: self._array(key, values[key]) for key, tensor in self._keys.items()}
 
     def _array(self, key: str, value: Any) -> Any:
-        converter = self._converters[key]
+        converter = self._converters.get(key)
+        if converter is None:
+            return value  # of a sparse tensor, which the session converts
         try:
             return converter.convert(value)
         except InvalidArgumentError as error:
@@ -114,17 +141,19 @@ class Signature:
                 f"signature {self.name!r}, input {key!r}: expected {expected}: {error.message}"
             ) from error
 
-    def _chosen(self, names: Collection[str]) -> dict[str, Tensor]:
-        unknown = [name for name in names if name not in self.outputs]
+    def _chosen(self, names: Collection[str]) -> dict[str, Any]:
+        unknown = [name for name in names if name not in self._fetches]
         if unknown:
             raise InvalidArgumentError(
-                f"signature {self.name!r}: expected outputs among {sorted(self.outputs)}, got {unknown}"
+                f"signature {self.name!r}: expected outputs among {sorted(self._fetches)}, got {unknown}"
             )
-        return {name: self.outputs[name] for name in names}
+        return {name: self._fetches[name] for name in names}
 
 
-def _described(tensors: Mapping[str, Tensor]) -> str:
+def _described(tensors: Mapping[str, Any]) -> str:
     """Tensors as text: `x: float32 (?, 3)`."""
-    return ", ".join(
-        f"{key}: {tensor.dtype.name} {shapes.describe(tensor.dims)}" for key, tensor in tensors.items()
-    )
+    return ", ".join(f"{key}: {tensor.dtype.name} {_shape(tensor)}" for key, tensor in tensors.items())
+
+
+def _shape(tensor: Tensor | SparseTensor) -> str:
+    return shapes.describe(tensor.dims) if isinstance(tensor, Tensor) else f"sparse {tensor.get_shape()}"

@@ -94,6 +94,10 @@ DIFFERENT = {
         ),
         "begins with the `_sentinel` of 1.x, so that labels and logits are not given by position",
     ),
+    **dict.fromkeys(
+        ("saved_model.Builder.save", "saved_model.builder.SavedModelBuilder.save"),
+        "the image formats of protos came with 2.x",
+    ),
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     **{f"sparse.segment_{kind}": "`sparse_gradient` came with 2.x" for kind in ("mean", "sqrt_n", "sum")},
     **dict.fromkeys(

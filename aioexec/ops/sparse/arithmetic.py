@@ -397,7 +397,7 @@ def _reduce_shape(context: ShapeContext) -> Sequence[Dims]:
     shape, axes = context.value(2), context.value(3)
     if shape is None or axes is None:
         return [None]
-    dims = tuple(int(dim) for dim in shape.reshape(-1))
+    dims = tuple(int(dim) if dim >= 0 else None for dim in shape.reshape(-1))
     rank = len(dims)
     for axis in axes.reshape(-1).tolist():
         if not -rank <= axis < rank:

@@ -82,3 +82,10 @@ def test_a_reduction_may_stay_sparse(function, expected):
 def test_what_is_not_sparse_is_an_error(function):
     with pytest.raises(GraphTypeError, match="must be a SparseTensor"):
         function(X)
+
+
+def test_a_dimension_that_is_unknown_stays_unknown_in_a_sum():
+    cells = ax.sparse_placeholder(ax.float32, [None, 4])
+
+    assert ax.sparse_reduce_sum(cells, 1).shape.as_list() == [None]
+    assert ax.sparse_reduce_sum(cells, 0).shape.as_list() == [4]
