@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         is_non_decreasing as is_non_decreasing,
         is_strictly_increasing as is_strictly_increasing,
     )
+    from aioexec.ops.math import binary_functions as _binary
     from aioexec.ops.math.arithmetic import (
         accumulate_n as accumulate_n,
         add as add,
@@ -147,5 +148,7 @@ if TYPE_CHECKING:
         zero_fraction as zero_fraction,
     )
     from aioexec.ops.training.confusion_matrix import confusion_matrix as confusion_matrix
+
+    divide_no_nan = _binary.div_no_nan
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -22,6 +22,11 @@ _RENAMED: Final = {
 """Arguments that TensorFlow's Python interface renames, by op: the name there, and that in the op's definition."""
 
 
+def renamed_arguments(op: str) -> dict[str, str]:
+    """The arguments of an op that have another name here: the name here, and that in the op's definition."""
+    return _RENAMED.get(op, {})
+
+
 def __dir__() -> list[str]:
     return sorted(row.name for row in registry.registered() if not row.name.startswith("_"))
 
@@ -34,7 +39,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     """
     if name.startswith("_") or not registry.is_registered(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: there is no such op")
-    renamed = _RENAMED.get(name, {})
+    renamed = renamed_arguments(name)
     inputs = [each.name for each in registry.lookup(name).definition.inputs]
 
     def make(**given: Any) -> Any:

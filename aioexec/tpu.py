@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.contrib.tpu.cross_shard import (
+    from aioexec.contrib.tpu.bfloat16 import bfloat16_scope as bfloat16_scope
+    from aioexec.train.optimizers.cross_shard import (
         CrossShardOptimizer as CrossShardOptimizer,
         cross_replica_sum as cross_replica_sum,
     )

@@ -117,6 +117,8 @@ learn.preprocessing.ByteProcessor learn.preprocessing.CategoricalVocabulary lear
 learn.preprocessing.tokenizer learn.python.learn.datasets.mnist.read_data_sets tpu.CrossShardOptimizer tpu.InputPipelineConfig
 tpu.RunConfig tpu.TPUConfig tpu.TPUEstimator tpu.TPUEstimatorSpec tpu.cross_replica_sum signal.frame signal.hamming_window
 signal.hann_window signal.inverse_stft signal.inverse_stft_window_fn signal.linear_to_mel_weight_matrix signal.overlap_and_add
-signal.stft
+signal.stft metrics.streaming_concat nccl.all_max nccl.all_min nccl.all_prod nccl.all_sum nccl.broadcast nccl.reduce_sum
+nn.deprecated_flipped_sigmoid_cross_entropy_with_logits nn.deprecated_flipped_softmax_cross_entropy_with_logits
+nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits rnn.rnn_cell tpu.bfloat16_scope
 """)
 """`tf.contrib.name` of TensorFlow 1.15, `aioexec.contrib.name` here."""

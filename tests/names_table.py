@@ -211,7 +211,7 @@ utils.build_tensor_info utils.get_tensor_from_tensor_info
     """),
     "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
     "train.queue_runner": words("QueueRunner add_queue_runner start_queue_runners"),
-    "math": words("erfcinv polyval reciprocal_no_nan"),
+    "math": words("divide_no_nan erfcinv polyval reciprocal_no_nan"),
     "resource_loader": words("""
         get_data_files_path get_path_to_datafile get_root_dir_with_all_resources load_resource readahead_file_path
     """),
@@ -301,8 +301,8 @@ ELSEWHERE = {
     "ops.lookup_ops.index_to_string_table_from_tensor": "ops.lookup.vocabularies.index_to_string_table_from_tensor",
     "ops.lookup_ops.tables_initializer": "ops.lookup.lookup_tables.tables_initializer",
     "ops.control_flow_ops.with_dependencies": "ops.control_flow.dependencies.with_dependencies",
-    "ops.control_flow_ops.switch": "ops.control_flow.primitives.switch",
-    "ops.control_flow_ops.merge": "ops.control_flow.primitives.merge",
+    "ops.control_flow_ops.switch": "python.control_flow_ops.switch",
+    "ops.control_flow_ops.merge": "python.control_flow_ops.merge",
     "ops.gen_control_flow_ops._exit": "ops.control_flow.primitives.exit",
     "ops.gen_control_flow_ops.next_iteration": "ops.control_flow.primitives.next_iteration",
     "ops.gen_control_flow_ops.ref_switch": "ops.control_flow.primitives.ref_switch",

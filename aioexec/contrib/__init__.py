@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         lookup as lookup,
         losses as losses,
         metrics as metrics,
+        nccl as nccl,
+        nn as nn,
         opt as opt,
         rnn as rnn,
         seq2seq as seq2seq,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.estimator import export as export, inputs as inputs
+    from aioexec.estimator import export as export, inputs as inputs, tpu as tpu
     from aioexec.estimator.canned.baseline import (
         BaselineClassifier as BaselineClassifier,
         BaselineRegressor as BaselineRegressor,

@@ -10,11 +10,11 @@ from typing import Final
 SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.metrics.aggregation": "accuracy aggregate_metric_map aggregate_metrics",
     "aioexec.contrib.metrics.streaming": (
-        "streaming_accuracy streaming_auc streaming_covariance streaming_false_negatives streaming_false_positives "
-        "streaming_mean streaming_mean_absolute_error streaming_mean_cosine_distance streaming_mean_iou "
-        "streaming_mean_relative_error streaming_mean_squared_error streaming_mean_tensor streaming_pearson_correlation "
-        "streaming_percentage_less streaming_precision streaming_precision_at_thresholds streaming_recall "
-        "streaming_recall_at_k streaming_recall_at_thresholds streaming_root_mean_squared_error "
+        "streaming_accuracy streaming_auc streaming_concat streaming_covariance streaming_false_negatives "
+        "streaming_false_positives streaming_mean streaming_mean_absolute_error streaming_mean_cosine_distance "
+        "streaming_mean_iou streaming_mean_relative_error streaming_mean_squared_error streaming_mean_tensor "
+        "streaming_pearson_correlation streaming_percentage_less streaming_precision streaming_precision_at_thresholds "
+        "streaming_recall streaming_recall_at_k streaming_recall_at_thresholds streaming_root_mean_squared_error "
         "streaming_sensitivity_at_specificity streaming_specificity_at_sensitivity streaming_true_negatives "
         "streaming_true_positives"
     ),

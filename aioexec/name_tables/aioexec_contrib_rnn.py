@@ -28,6 +28,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.recurrent.dropout": "DropoutWrapper",
     "aioexec.recurrent.lstm_cells": "BasicLSTMCell LSTMCell LSTMStateTuple",
     "aioexec.recurrent.multi_cell": "MultiRNNCell",
+    "aioexec.recurrent.rnn_cell": "rnn_cell=",
     "aioexec.recurrent.states": "transpose_batch_time",
     "aioexec.recurrent.static": "static_bidirectional_rnn static_rnn static_state_saving_rnn",
     "aioexec.recurrent.wrappers": "DeviceWrapper ResidualWrapper",

@@ -21,6 +21,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.estimator.run_config": "RunConfig",
     "aioexec.estimator.specification": "EstimatorSpec",
     "aioexec.estimator.specs": "EvalSpec TrainSpec",
+    "aioexec.estimator.tpu": "tpu=",
     "aioexec.estimator.training": "train_and_evaluate",
     "aioexec.estimator.warm_starts": "WarmStartSettings",
     "aioexec.train.checkpoints.warm_starting": "VocabInfo",

@@ -13,7 +13,9 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.math.arithmetic": (
         "accumulate_n add add_n divide floordiv floormod mod multiply pow scalar_mul squared_difference subtract truediv"
     ),
-    "aioexec.ops.math.binary_functions": "atan2 multiply_no_nan nextafter xdivy xlog1py xlogy",
+    "aioexec.ops.math.binary_functions": (
+        "atan2 divide_no_nan=div_no_nan multiply_no_nan nextafter xdivy xlog1py xlogy"
+    ),
     "aioexec.ops.math.comparison": (
         "equal greater greater_equal is_finite is_inf is_nan less less_equal logical_and logical_not logical_or logical_xor "
         "not_equal"

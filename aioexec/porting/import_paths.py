@@ -25,7 +25,8 @@ _PRIVATE = {
     "python.framework.dtypes": "dtypes",
     "python.framework.graph_util": "graph_util",
     "python.framework.tensor_util": "contrib.util",
-    "python.pywrap_tensorflow": "train",
+    "python.pywrap_tensorflow": "python.pywrap_tensorflow",
+    "python.tools.freeze_graph": "python.freeze_graph",
     "python.util.compat": "compat",
     "python.data.util.nest": "contrib.framework.nest",
     "python.estimator.export.export_output": "estimator.export",
@@ -36,13 +37,16 @@ _PRIVATE = {
     "python.layers.pooling": "layers",
     "python.layers.base": "layers",
     "python.layers.layers": "layers",
+    "python.layers.utils": "contrib.layers.utils",
     "python.summary.summary": "summary",
     "python.ops.nn": "nn",
     "python.ops.nn_ops": "nn",
     "python.ops.nn_impl": "nn",
-    "python.ops.rnn": "nn",
-    "python.ops.rnn_cell": "nn.rnn_cell",
-    "python.ops.rnn_cell_impl": "nn.rnn_cell",
+    "python.ops.control_flow_ops": "python.control_flow_ops",
+    "python.ops.nccl_ops": "contrib.nccl",
+    "python.ops.rnn": "python.rnn",
+    "python.ops.rnn_cell": "python.rnn_cell",
+    "python.ops.rnn_cell_impl": "python.rnn_cell_impl",
     "python.ops.embedding_ops": "nn",
     "python.ops.candidate_sampling_ops": "nn",
     "python.ops.image_ops": "image",
@@ -52,11 +56,24 @@ _PRIVATE = {
     "python.ops.distributions": "distributions",
     "python.util.nest": "contrib.framework.nest",
     "python.training": "train",
+    "python.training.moving_averages": "train.optimizers.moving_averages",
+    "python.training.slot_creator": "train.optimizers.slots",
+    "python.training.summary_io": "python.summary_io",
+    "python.training.training_ops": "gen_ops",
+    "python.training.gen_training_ops": "gen_ops",
     "python.data": "data",
     "python.estimator": "estimator",
     "python.saved_model": "saved_model",
+    "contrib.rnn.python.ops.core_rnn_cell": "python.rnn_cell_impl",
+    "contrib.rnn.python.ops.core_rnn_cell_impl": "python.rnn_cell_impl",
 }
 """Modules that are no public interface, by the module of aioexec that has their public names. Others are aioexec itself."""
+
+_GENERATED = re.compile(r"python\.ops\.gen_\w+_ops$")
+"""Modules that have a function for each op of a family."""
+
+_MESSAGES = re.compile(r"core\.(?:framework|protobuf|util|example)(?:\.\w+_pb2)?$")
+"""Folders and modules of messages."""
 
 _CONTRIB = re.compile(r"contrib\.(?P<name>\w+)\.python\.(?:ops|layers|training)(?:\.|$)")
 _CONTRIB_MODULES = {"contrib.framework.python.ops", "contrib.layers.python.layers"}
@@ -74,7 +91,11 @@ def own_path(module: str) -> str | None:
     if found is None:
         return None
     rest = module[found.end() :].lstrip(".")
-    if rest.partition(".")[0] == "python":
+    if _GENERATED.match(rest):
+        return "aioexec.gen_ops"
+    if _MESSAGES.match(rest):
+        return "aioexec.formats.protos"
+    if rest.partition(".")[0] == "python" or rest in _PRIVATE:
         rest = next((_PRIVATE[path] for path in (rest, *_parents(rest)) if path in _PRIVATE), "")
     inner = _CONTRIB.match(rest)
     if inner is not None and not any(path in _CONTRIB_MODULES for path in (rest, *_parents(rest))):
@@ -87,6 +108,8 @@ def holds_modules(module: str) -> bool:
     public = module.removeprefix("tensorflow.")
     if _CONTRIB.fullmatch(public):
         return public not in _CONTRIB_MODULES
+    if _MESSAGES.match(public):
+        return not public.endswith("_pb2")
     inner = module.partition("tensorflow.python.")[2]
     return module == "tensorflow.python" or inner in _FOLDERS
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
+    from aioexec.test.clusters import create_local_cluster as create_local_cluster
     from aioexec.test.environment import (
         assert_equal_graph_def as assert_equal_graph_def,
         get_temp_dir as get_temp_dir,

@@ -107,3 +107,30 @@ def test_metrics_are_gathered_by_name():
     assert metrics.aggregate_metric_map({"a": (value, update)}) == ({"a": value}, {"a": update})
     with pytest.raises(GraphValueError, match="at least one"):
         metrics.aggregate_metrics()
+
+
+async def test_values_of_all_batches_are_joined():
+    values = ax.placeholder(ax.int32, [None, 2])
+    whole, update = metrics.streaming_concat(values)
+    first, update_first = metrics.streaming_concat(values, axis=-2, max_size=2)
+
+    async with ax.Session() as session:
+        await session.run(ax.local_variables_initializer())
+        assert (await session.run(whole)).shape == (0, 2)
+        for batch in ([[1, 2]], [[3, 4], [5, 6]]):
+            updated, _ = await session.run([update, update_first], {values: batch})
+        results = await session.run([whole, first])
+
+    assert whole.shape.as_list() == [None, 2]
+    assert updated.tolist() == results[0].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert results[1].tolist() == [[1, 2], [3, 4]]
+
+
+def test_values_of_unknown_sizes_cannot_be_joined():
+    with ax.Graph().as_default():
+        with pytest.raises(GraphValueError, match="known rank"):
+            metrics.streaming_concat(ax.placeholder(ax.int32))
+        with pytest.raises(GraphValueError, match="must have known sizes"):
+            metrics.streaming_concat(ax.placeholder(ax.int32, [2, None]))
+        with pytest.raises(GraphValueError, match="axis = 2 not in"):
+            metrics.streaming_concat(ax.placeholder(ax.int32, [None, 2]), axis=2)

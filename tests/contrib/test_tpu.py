@@ -158,28 +158,10 @@ async def test_one_shard_has_its_own_gradients():
         tpu.CrossShardOptimizer(1)  # type: ignore[arg-type]
 
 
-def test_resolvers_know_targets(monkeypatch):
-    cluster = ax.train.ClusterSpec({"worker": ["a:1", "b:1"]})
-
-    simple = resolvers.SimpleClusterResolver(cluster, "grpc://m:1", rpc_layer="grpc", num_accelerators=2)
-    monkeypatch.setenv(
-        "TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
-    )
-    environment = resolvers.TFConfigClusterResolver()
-
-    assert (simple.master(), simple.master("worker", 1)) == ("grpc://m:1", "grpc://b:1")
-    assert (simple.cluster_spec(), simple.num_accelerators()) == (cluster, 2)
-    assert (environment.master(), environment.task_id, environment.cluster_spec()) == (
-        "grpc://b:1",
-        1,
-        cluster,
-    )
-    with pytest.raises(GraphTypeError, match="must be a"):
-        resolvers.SimpleClusterResolver({})  # type: ignore[arg-type]
-    with pytest.raises(NotImplementedError, match="does not define master"):
-        resolvers.ClusterResolver().master()
-    with pytest.raises(NotImplementedError, match="does not define cluster_spec"):
-        resolvers.ClusterResolver().cluster_spec()
+def test_resolvers_are_those_of_clusters():
+    assert resolvers.TFConfigClusterResolver is ax.distribute.cluster_resolver.TFConfigClusterResolver
+    assert issubclass(resolvers.TPUClusterResolver, resolvers.ClusterResolver)
+    assert ax.estimator.tpu.TPUEstimator is tpu.TPUEstimator
 
 
 def test_a_tpu_is_found_only_by_an_address():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aioexec.contrib.metrics.streaming import (
         streaming_accuracy as streaming_accuracy,
         streaming_auc as streaming_auc,
+        streaming_concat as streaming_concat,
         streaming_covariance as streaming_covariance,
         streaming_false_negatives as streaming_false_negatives,
         streaming_false_positives as streaming_false_positives,

@@ -6,13 +6,17 @@ get the two. The variables are local ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.errors import GraphValueError
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.graph.scopes import control_dependencies
+from aioexec.ops.array.identity import identity
+from aioexec.ops.array.joining import concat
 from aioexec.ops.array.shapes_of import size
 from aioexec.ops.math.arithmetic import multiply
 from aioexec.ops.math.binary_functions import div_no_nan
@@ -20,7 +24,7 @@ from aioexec.ops.math.cast import cast
 from aioexec.ops.math.math_functions import sqrt
 from aioexec.ops.nn.nn_ops import in_top_k
 from aioexec.ops.reduction.reductions import reduce_sum
-from aioexec.ops.state.assignments import assign_add
+from aioexec.ops.state.assignments import assign, assign_add
 from aioexec.ops.state.variable_scope import variable_scope
 from aioexec.ops.training import binary_metrics, metrics
 from aioexec.ops.training.metrics import Metric, fitted, listed, metric_variable
@@ -28,20 +32,16 @@ from aioexec.ops.training.weights import broadcast_weights
 
 
 def _turned(function: Callable[..., Metric], doc: str) -> Callable[..., Metric]:
-    """The metric with predictions before labels."""
+    """The metric with predictions before labels; its other parameters are the same."""
+    labels, predictions, *others = signature(function).parameters.values()
 
-    def metric(
-        predictions: Any,
-        labels: Any,
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
-        name: str | None = None,
-    ) -> Metric:
-        return function(labels, predictions, weights, metrics_collections, updates_collections, name)
+    def metric(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Metric:
+        return function(labels, predictions, *args, **kwargs)
 
-    metric.__name__ = metric.__qualname__ = f"streaming_{function.__name__}"
-    metric.__doc__ = f"Return {doc}, over all batches."
+    turned: Any = metric
+    turned.__name__ = turned.__qualname__ = f"streaming_{function.__name__}"
+    turned.__doc__ = f"Return {doc}, over all batches."
+    turned.__signature__ = signature(function).replace(parameters=[predictions, labels, *others])
     return metric
 
 
@@ -60,143 +60,29 @@ streaming_mean_squared_error = _turned(metrics.mean_squared_error, "the mean squ
 streaming_root_mean_squared_error = _turned(
     metrics.root_mean_squared_error, "the root of the mean squared error"
 )
-
-
-def streaming_auc(
-    predictions: Any,
-    labels: Any,
-    weights: Any = None,
-    num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    curve: str = "ROC",
-    name: str | None = None,
-) -> Metric:
-    """Return the area under the curve, ROC or PR, by `num_thresholds` thresholds."""
-    return binary_metrics.auc(
-        labels, predictions, weights, num_thresholds, metrics_collections, updates_collections, curve, name
-    )
-
-
-def streaming_precision_at_thresholds(
-    predictions: Any,
-    labels: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the precision at each threshold."""
-    return binary_metrics.precision_at_thresholds(
-        labels, predictions, thresholds, weights, metrics_collections, updates_collections, name
-    )
-
-
-def streaming_recall_at_thresholds(
-    predictions: Any,
-    labels: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the recall at each threshold."""
-    return binary_metrics.recall_at_thresholds(
-        labels, predictions, thresholds, weights, metrics_collections, updates_collections, name
-    )
-
-
-def streaming_sensitivity_at_specificity(
-    predictions: Any,
-    labels: Any,
-    specificity: float,
-    weights: Any = None,
-    num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the sensitivity at the threshold whose specificity is nearest to `specificity`."""
-    return binary_metrics.sensitivity_at_specificity(
-        labels,
-        predictions,
-        specificity,
-        weights,
-        num_thresholds,
-        metrics_collections,
-        updates_collections,
-        name,
-    )
-
-
-def streaming_specificity_at_sensitivity(
-    predictions: Any,
-    labels: Any,
-    sensitivity: float,
-    weights: Any = None,
-    num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the specificity at the threshold whose sensitivity is nearest to `sensitivity`."""
-    return binary_metrics.specificity_at_sensitivity(
-        labels,
-        predictions,
-        sensitivity,
-        weights,
-        num_thresholds,
-        metrics_collections,
-        updates_collections,
-        name,
-    )
-
-
-def streaming_mean_relative_error(
-    predictions: Any,
-    labels: Any,
-    normalizer: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the mean of |labels - predictions| / normalizer, 0 where the normalizer is 0."""
-    return metrics.mean_relative_error(
-        labels, predictions, normalizer, weights, metrics_collections, updates_collections, name
-    )
-
-
-def streaming_mean_cosine_distance(
-    predictions: Any,
-    labels: Any,
-    dim: int,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the mean of 1 minus the dot product of unit vectors along `dim`."""
-    return metrics.mean_cosine_distance(
-        labels, predictions, dim, weights, metrics_collections, updates_collections, name
-    )
-
-
-def streaming_mean_iou(
-    predictions: Any,
-    labels: Any,
-    num_classes: int,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
-    name: str | None = None,
-) -> Metric:
-    """Return the mean over the classes of intersection / union."""
-    return metrics.mean_iou(
-        labels, predictions, num_classes, weights, metrics_collections, updates_collections, name
-    )
+streaming_mean_relative_error = _turned(
+    metrics.mean_relative_error,
+    "the mean of |labels - predictions| / normalizer, 0 where the normalizer is 0",
+)
+streaming_mean_cosine_distance = _turned(
+    metrics.mean_cosine_distance, "the mean of 1 minus the dot product of unit vectors along `dim`"
+)
+streaming_mean_iou = _turned(metrics.mean_iou, "the mean over the classes of intersection / union")
+streaming_auc = _turned(
+    binary_metrics.auc, "the area under the curve, ROC or PR, by `num_thresholds` thresholds"
+)
+streaming_precision_at_thresholds = _turned(
+    binary_metrics.precision_at_thresholds, "the precision at each threshold"
+)
+streaming_recall_at_thresholds = _turned(binary_metrics.recall_at_thresholds, "the recall at each threshold")
+streaming_sensitivity_at_specificity = _turned(
+    binary_metrics.sensitivity_at_specificity,
+    "the sensitivity at the threshold whose specificity is nearest to the given one",
+)
+streaming_specificity_at_sensitivity = _turned(
+    binary_metrics.specificity_at_sensitivity,
+    "the specificity at the threshold whose sensitivity is nearest to the given one",
+)
 
 
 def streaming_recall_at_k(
@@ -276,4 +162,44 @@ def streaming_pearson_correlation(
         both, of_x, of_y = (_Comoments(a, b, weights) for a, b in ((x, y), (x, x), (y, y)))
         value = div_no_nan(both.value, sqrt(of_x.value) * sqrt(of_y.value), name="value")
         update = div_no_nan(both.update, sqrt(of_x.update) * sqrt(of_y.update), name="update_op")
+        return listed(value, update, metrics_collections, updates_collections)
+
+
+def streaming_concat(
+    values: Any,
+    axis: int = 0,
+    max_size: int | None = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """Return the values of all batches, joined along an axis.
+
+    Args:
+        values: their other dimensions are known.
+        max_size: how many of them to keep along the axis, the first ones.
+
+    Raises:
+        GraphValueError: the rank or another dimension is not known, or there is no such axis.
+    """
+    with variable_scope(name, "streaming_concat", (values,)):
+        values = convert_to_tensor(values)
+        rank = values.shape.ndims
+        if rank is None:
+            raise GraphValueError("`values` must have known statically known rank")
+        if not -rank <= axis < rank:
+            raise GraphValueError(f"axis = {axis} not in [-{rank}, {rank})")
+        axis %= rank
+        empty = [0 if each == axis else dimension.value for each, dimension in enumerate(values.shape.dims)]
+        if None in empty:
+            raise GraphValueError(
+                "all dimensions of `values` other than the dimension to concatenate along must have known sizes"
+            )
+        array = metric_variable(empty, values.dtype, validate_shape=False, name="array")
+        joined = concat([array, values], axis)
+        if max_size is not None:
+            joined = joined[(*(slice(None) for _ in range(axis)), slice(max_size))]
+        value = identity(array, name="value")
+        value.set_shape([None if each == axis else known for each, known in enumerate(empty)])
+        update = assign(array, joined, validate_shape=False, name="update")
         return listed(value, update, metrics_collections, updates_collections)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         CompiledWrapper as CompiledWrapper,
         HighwayWrapper as HighwayWrapper,
     )
+    from aioexec.recurrent import rnn_cell as rnn_cell
     from aioexec.recurrent.basic_cells import BasicRNNCell as BasicRNNCell, GRUCell as GRUCell
     from aioexec.recurrent.cell import LayerRNNCell as LayerRNNCell, RNNCell as RNNCell
     from aioexec.recurrent.dropout import DropoutWrapper as DropoutWrapper

@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from aioexec.distributed.cluster.cluster import ClusterSpec
-from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
 
 VARIABLE = "TF_CONFIG"
+_LOCAL = ("", "local")
 
 
 class ClusterResolver(ABC):
@@ -27,8 +28,8 @@ class ClusterResolver(ABC):
     rpc_layer: str | None = None
 
     @abstractmethod
-    def cluster_spec(self) -> ClusterSpec:
-        """The present cluster."""
+    def cluster_spec(self) -> ClusterSpec | None:
+        """The present cluster; None without one."""
 
     @abstractmethod
     def master(
@@ -159,6 +160,47 @@ class TFConfigClusterResolver(ClusterResolver):
         if job is None or index is None:
             raise GraphValueError(f"{VARIABLE} does not name this task: its `task` is {_task()!r}")
         return _target(cluster.task_address(job, index), self.rpc_layer if rpc_layer is None else rpc_layer)
+
+
+class TPUClusterResolver(ClusterResolver):
+    """The resolver of a TPU by its name; here only without one: for the name "" or "local", or the address of a server.
+
+    Raises:
+        UnimplementedError: another name.
+    """
+
+    def __init__(
+        self,
+        tpu: str | None = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: str | None = None,
+    ) -> None:
+        name = "" if tpu is None else tpu
+        if name not in _LOCAL and not name.startswith("grpc://"):
+            raise UnimplementedError(
+                f"TPUClusterResolver: there are no TPUs here, so {name!r} cannot be found; run with use_tpu=False"
+            )
+        self._master = "" if name in _LOCAL else name
+        self._job_name = job_name
+
+    def cluster_spec(self) -> ClusterSpec | None:
+        """The cluster of the given server; None without a server."""
+        return ClusterSpec({self._job_name: [self._master.removeprefix("grpc://")]}) if self._master else None
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        return self._master
+
+    def get_master(self) -> str:
+        """The same as `master`."""
+        return self.master()
 
 
 def _configured() -> dict[str, Any]:

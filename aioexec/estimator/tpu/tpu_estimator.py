@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from aioexec.contrib.tpu.settings import RunConfig
-from aioexec.contrib.tpu.specification import TPUEstimatorSpec
 from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
 from aioexec.estimator.arguments import argument_names, call_with
 from aioexec.estimator.estimator import Estimator
 from aioexec.estimator.modes import ModeKeys
 from aioexec.estimator.specification import EstimatorSpec
+from aioexec.estimator.tpu.settings import RunConfig
+from aioexec.estimator.tpu.specification import TPUEstimatorSpec
 from aioexec.train.hooks.session_run_hook import SessionRunHook
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.contrib.cluster_resolver.resolvers import (
+    from aioexec.distributed.cluster.cluster_resolver import (
         ClusterResolver as ClusterResolver,
         SimpleClusterResolver as SimpleClusterResolver,
         TFConfigClusterResolver as TFConfigClusterResolver,
