@@ -38,6 +38,7 @@ QUESTIONS = [
     "while_loop",
     "recurrent",
     "summaries",
+    "graph_building",
     "graph_import",
     "planning",
     "checkpoints",
@@ -47,8 +48,8 @@ QUESTIONS = [
     "import_time",
 ]
 
-ON_DEMAND = ["packaged_networks"]
-"""Benchmarks that run only if they are named: they need packages from PyPI."""
+ON_DEMAND = ["packaged_networks", "programs"]
+"""Benchmarks that run only if they are named: they need packages from PyPI, or take half an hour."""
 
 
 def main() -> int:
