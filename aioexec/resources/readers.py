@@ -119,6 +119,14 @@ class Reader:
         self._source: _Source | None = None
         self.work_started = self.work_finished = self.records_produced = 0
 
+    def read_now(self) -> Record | None:
+        """Return the next record if it was read ahead and no other read is under way, else None."""
+        if self._source is None or self._lock.locked():
+            return None
+        records = self._source.taken(1)
+        self.records_produced += len(records)
+        return records[0] if records else None
+
     async def read(self, next_work: NextWork, in_worker: InWorker) -> Record:
         """Return the next record; at the end of a file, of the next file in the queue."""
         async with self._lock:

@@ -52,6 +52,8 @@ class Walk(RunMemory):
         """Execute rows at which the walker stops, until the outcome is another one, or the time is over."""
         outcome: int = Outcome.BREAK
         while outcome == Outcome.BREAK:
+            if until is not None and perf_counter_ns() > until:
+                return Outcome.PAUSED
             position = int(self.frame.words[walking.PC])
             began = 0 if self.trace is None else perf_counter_ns()
             try:
@@ -62,8 +64,6 @@ class Walk(RunMemory):
             if outcome != Outcome.DONE:
                 break
             self.frame.words[walking.PC] += 1
-            if until is not None and perf_counter_ns() > until:
-                return Outcome.PAUSED
             outcome = resume(self.frame.words)
         return outcome
 

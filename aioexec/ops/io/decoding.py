@@ -76,31 +76,37 @@ class _Line:
 
 
 class _Column:
-    """Converts one field of all records: its number, dtype, and default value."""
+    """Converts one field of all records: its number, dtype, and the text that stands for no value."""
 
-    def __init__(self, number: int, dtype: DType, default: Array, missing: bytes) -> None:
-        if default.size > 1:
-            raise InvalidArgumentError(
-                f"There should only be 1 default per field but field {number} has {default.size}"
-            )
+    def __init__(self, number: int, dtype: DType, missing: bytes) -> None:
         self._number = number
-        self.dtype = dtype
-        self._default = default.reshape(-1)
+        self._dtype = dtype
         self._missing = missing
         self._parse: Callable[[bytes], Any] = bytes if dtype is dt.string else number_parser(dtype)
 
-    def value(self, record: int, field: bytes) -> Any:
+    def values(self, fields: Sequence[bytes], default: Array, shape: tuple[int, ...]) -> Array:
+        """The values of the fields, in this shape."""
+        if default.ndim > 1:
+            raise InvalidArgumentError("Each record default should be at most rank 1")
+        if default.size > 1:
+            raise InvalidArgumentError(
+                f"There should only be 1 default per field but field {self._number} has {default.size}"
+            )
+        found = [self._value(record, field, default) for record, field in enumerate(fields)]
+        return array_of(found, shape) if self._dtype is dt.string else parsed_array(found, shape, self._dtype)
+
+    def _value(self, record: int, field: bytes, default: Array) -> Any:
         if not field or field == self._missing:
-            if not self._default.size:
+            if not default.size:
                 raise InvalidArgumentError(
                     f"Field {self._number} is required but missing in record {record}!"
                 )
-            return self._default[0]
+            return default.item()
         try:
             return self._parse(field)
         except ValueError:
             raise InvalidArgumentError(
-                f"Field {self._number} in record {record} is not a valid {_NAMES.get(self.dtype, self.dtype.name)}: "
+                f"Field {self._number} in record {record} is not a valid {_NAMES.get(self._dtype, self._dtype.name)}: "
                 f"{field.decode(errors='replace')}"
             ) from None
 
@@ -113,24 +119,18 @@ def _csv_kernel(context: KernelContext) -> Compute:
     delimiter, selected = attrs["field_delim"], tuple(attrs["select_cols"])
     _check_csv(delimiter, selected, len(wanted))
     line = _Line(delimiter, attrs["use_quote_delim"])
+    missing = bytes_of(attrs["na_value"])
+    columns = [_Column(k, dtype, missing) for k, dtype in enumerate(wanted)]
 
     def compute(records: Array, *defaults: Array) -> Any:
-        if any(np.ndim(default) > 1 for default in defaults):
-            raise InvalidArgumentError("Each record default should be at most rank 1")
-        columns = [
-            _Column(k, dtype, np.asarray(default), bytes_of(attrs["na_value"]))
-            for k, (dtype, default) in enumerate(zip(wanted, defaults, strict=True))
-        ]
         rows = [
             _chosen(number, line.fields(record), selected, len(columns))
             for number, record in enumerate(records.ravel())
         ]
-        results = []
-        for k, column in enumerate(columns):
-            values = [column.value(number, row[k]) for number, row in enumerate(rows)]
-            as_array = array_of if column.dtype is dt.string else parsed_array
-            given = () if column.dtype is dt.string else (column.dtype,)
-            results.append(as_array(values, records.shape, *given))
+        results = [
+            column.values([row[k] for row in rows], np.asarray(default), records.shape)
+            for k, (column, default) in enumerate(zip(columns, defaults, strict=True))
+        ]
         return results[0] if len(results) == 1 else tuple(results)
 
     return compute

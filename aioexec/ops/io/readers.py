@@ -137,9 +137,15 @@ def _next_work(step: StepContext, queue: Queue) -> Callable[[], Awaitable[bytes]
 def _read(context: KernelContext) -> Compute:
     reader_behind, queue_behind = finder(context, Reader), finder(context, Queue)
 
-    async def read(step: StepContext, reader: Any, queue: Any) -> Any:
+    def read(step: StepContext, reader: Any, queue: Any) -> Any:
         found = reader_behind(reader)
-        record = await found.read(_next_work(step, queue_behind(queue)), step.run_in_worker)
+        record = found.read_now()
+        return read_later(step, found, queue) if record is None else as_scalars(record)
+
+    async def read_later(step: StepContext, found: Reader, queue: Any) -> Any:
+        return as_scalars(await found.read(_next_work(step, queue_behind(queue)), step.run_in_worker))
+
+    def as_scalars(record: Record) -> Any:
         return tuple(array_of([part], ()) for part in record)
 
     return read

@@ -5,6 +5,7 @@ Strings are `bytes` in object arrays. NumPy's string dtypes drop trailing zero b
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -41,8 +42,7 @@ def _each(function: Callable[[Any], Any], value: Array) -> Iterator[Any]:
 
 def array_of(elements: Iterable[Any], shape: tuple[int, ...], dtype: Any = np.object_) -> Array:
     """Return an object array of a given shape with these elements."""
-    count = int(np.prod(shape, dtype=np.int64))
-    return np.fromiter(elements, dtype, count).reshape(shape)
+    return np.fromiter(elements, dtype, math.prod(shape)).reshape(shape)
 
 
 def scalar_bytes(value: Array, what: str) -> bytes:
@@ -100,8 +100,7 @@ def _float(text: bytes) -> float:
 
 
 def parsed_array(numbers: Iterable[Any], shape: tuple[int, ...], dtype: DType) -> Array:
-    """Return parsed numbers as an array; values beyond float32 become infinite."""
+    """Return parsed numbers as an array; values beyond float32 become infinite (kernels run without warnings)."""
     if dtype is dt.float32:
-        with np.errstate(over="ignore"):
-            return array_of(numbers, shape, np.float64).astype(np.float32)
+        return array_of(numbers, shape, np.float64).astype(np.float32)
     return array_of(numbers, shape, dtype.numpy)
