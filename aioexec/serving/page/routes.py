@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, aclosing
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -91,7 +92,8 @@ async def _models(request: web.Request) -> web.Response:
 async def _graph(request: web.Request) -> web.Response:
     with _lease(request) as served:
         operations = graph_of(served.signatures)
-    return _json(await in_thread(lambda: written(describe_graph(operations))))
+    nodes = await in_thread(lambda: encode_array(describe_graph(operations)))
+    return _json(b'{"nodes":%s}' % nodes)
 
 
 async def _trace(request: web.Request) -> web.Response:
@@ -100,14 +102,15 @@ async def _trace(request: web.Request) -> web.Response:
         asked = await run_sized(len(body), lambda: decode_request(served, body))
         outputs, timeline = await run_traced(served.signature(asked.signature_name), asked.inputs)
         encoded = await in_thread(
-            lambda: written(
-                {
-                    "outputs": {name: json_of(name, array) for name, array in outputs.items()},
-                    "timeline": timeline,
-                }
-            )
+            lambda: written({name: json_of(name, array) for name, array in outputs.items()})
         )
-    return _json(encoded)
+        events = await in_thread(encode_array, timeline)
+    return _json(b'{"outputs":%s,"timeline":%s}' % (encoded, events))
+
+
+def encode_array(elements: Iterable[Any]) -> bytes:
+    """Serialize an array in a thread: element by element, since one call for all would keep the interpreter lock."""
+    return b"[%s]" % b",".join(json.dumps(element, separators=(",", ":")).encode() for element in elements)
 
 
 def _lease(request: web.Request) -> AbstractContextManager[ServedVersion]:

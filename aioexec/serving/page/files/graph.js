@@ -6,6 +6,7 @@ import { addEdges, layOut, shownEdges, shownFor, treeOf } from "./graph_layout.j
 const MOST_LISTED = 12;
 const SMALLEST = 0.05;
 const LARGEST = 3;
+const READABLE = 0.8; // the least scale of a node that was looked for
 
 /**
  * Show the nodes of a graph.
@@ -240,12 +241,17 @@ class GraphView {
     const leaf = this.leaves[index];
     for (const item of leaf.within()) if (item !== leaf) item.open = true;
     this.draw();
+    this.scale = Math.max(this.scale, READABLE);
+    this.left = this.frame.clientWidth / 2 - (leaf.absolute.x + leaf.width / 2) * this.scale;
+    this.top = this.frame.clientHeight / 2 - (leaf.absolute.y + leaf.height / 2) * this.scale;
+    this.move();
     this.focus(leaf);
   }
 
   search(text) {
     const wanted = text.trim().toLowerCase();
     const found = wanted ? this.nodes.filter((node) => node.name.toLowerCase().includes(wanted) || node.op.toLowerCase() === wanted) : [];
+    found.sort((a, b) => Number(!this.leaves[a.index]) - Number(!this.leaves[b.index])); // those that are drawn first
     const items = found.slice(0, MOST_LISTED).map((node) => html("li", {}, this.link(node.index)));
     if (wanted && !found.length) items.push(html("li", {}, "No node has this name"));
     if (found.length > MOST_LISTED) items.push(html("li", { class: "also" }, `and ${number(found.length - MOST_LISTED)} more`));

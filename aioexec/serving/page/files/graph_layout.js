@@ -23,6 +23,7 @@ export class Item {
     this.label = label;
     this.parent = parent;
     this.children = []; // empty for a node
+    this.isSeries = false; // whether it is a scope that the layout made
     this.node = null; // the node's index, null for a scope
     this.count = 0; // nodes in it
     this.open = false;
@@ -35,7 +36,9 @@ export class Item {
   }
 
   get path() {
-    return this.parent?.parent ? `${this.parent.path}/${this.label}` : this.label;
+    let outer = this.parent;
+    while (outer?.isSeries) outer = outer.parent;
+    return outer?.parent ? `${outer.path}/${this.label}` : this.label;
   }
 
   * within() {
@@ -99,6 +102,7 @@ function groupSeries(scope, nodes) {
   for (const members of kinds.values()) {
     if (members.length < SERIES || members.length === scope.children.length) continue;
     const series = new Item(`${members[0].label.replace(/_\d+$/, "")} … ${members.at(-1).label}`, scope);
+    series.isSeries = true;
     series.children = members;
     scope.children = [...scope.children.filter((child) => !members.includes(child)), series];
     for (const member of members) member.parent = series;

@@ -11,9 +11,9 @@ import { showTimeline } from "./timeline.js";
 const RECONNECT = 2000; // milliseconds
 
 const plots = {
-  throughput: new Plot(byId("throughput"), "Throughput", "steps/s", ["", "failed"]),
-  latency: new Plot(byId("latency"), "Latency of steps", "ms", ["p50", "p99"]),
-  lag: new Plot(byId("lag"), "Event loop lag", "ms", ["p99", "max"]),
+  throughput: new Plot(byId("throughput"), "Throughput", "steps/s", 1, ["", "failed"]),
+  latency: new Plot(byId("latency"), "Latency of steps", "ms", 0.1, ["p50", "p99"]),
+  lag: new Plot(byId("lag"), "Event loop lag", "ms", 1, ["p99", "max"]),
 };
 
 const state = {

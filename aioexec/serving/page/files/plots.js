@@ -17,11 +17,13 @@ export class Plot {
    * @param figure the element to fill
    * @param title what is plotted
    * @param unit of the values
+   * @param least the least end of the axis
    * @param series the names of the lines; the first one is the large number of the caption
    */
-  constructor(figure, title, unit, series) {
+  constructor(figure, title, unit, least, series) {
     this.title = title;
     this.unit = unit;
+    this.least = least;
     this.series = series;
     this.samples = []; // {at: seconds, values: a number or null for each series}, oldest first
     this.now = html("b", {});
@@ -46,7 +48,7 @@ export class Plot {
     if (width <= 0) return;
     const last = this.samples.at(-1);
     const known = this.samples.flatMap((sample) => sample.values).filter((value) => value !== null);
-    const most = roundUp(Math.max(...known, 1e-3));
+    const most = roundUp(Math.max(...known, this.least));
     const right = last ? last.at : 0;
     const x = (at) => MARGIN.left + (1 - (right - at) / SECONDS) * (width - MARGIN.left - MARGIN.right);
     const y = (value) => HEIGHT - MARGIN.bottom - (value / most) * (HEIGHT - MARGIN.top - MARGIN.bottom);
