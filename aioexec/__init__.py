@@ -37,6 +37,7 @@ from aioexec.sessions.evaluation import eval_tensor, run_operation
 if TYPE_CHECKING:
     from aioexec import (
         app as app,
+        batching as batching,
         bitwise as bitwise,
         blocking as blocking,
         compat as compat,

@@ -138,7 +138,19 @@ TARGETS: list[Target] = [
     *_against(
         "64 clients of the MLP", "concurrent", "64 clients", tensorflow_threads=2.6, onnxruntime_threads=1.2
     ),
+    Target("64 clients, a request", "concurrent", "64 clients", limit=1 / 14, figure="median_s"),
     Target("64 clients, loop lag, p99", "concurrent", "64 clients", limit=2, figure="lag p99 ms"),
+    *_against(
+        "64 clients, batched",
+        "concurrent",
+        "64 clients, batched",
+        tensorflow_threads=9.2,
+        onnxruntime_threads=4.3,
+    ),
+    Target(
+        "64 clients, batched, a request", "concurrent", "64 clients, batched", limit=0.02, figure="median_s"
+    ),
+    Target("64 clients, batched, lag p99", "concurrent", "64 clients, batched", limit=2, figure="lag p99 ms"),
     *_lag("loop lag, products", "loop_lag", "4 matmuls 1024x1024 in turn", 2, 10),
     *_lag("loop lag, elementwise", "loop_lag", "100 elementwise ops on 1e6", 2, 10),
     *_lag("loop lag, small steps", "loop_lag", "100 small steps a turn", 2, 10),

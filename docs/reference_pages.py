@@ -16,7 +16,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-ELSEWHERE = ("aioexec.batching", "aioexec.serving", "aioexec.testing")
+ELSEWHERE = ("aioexec.serving", "aioexec.testing")
 """Public modules that are no attribute of the package: they are imported by those who use them."""
 
 MIRRORS = re.compile(r"aioexec\.(compat|raw_ops|blocking\.asynchronous)\b|\.python\b")

@@ -33,7 +33,7 @@ ROWS: list[list[str]] = [
     ["sessions"],
     ["distributed < train < saved_model"],
     ["feature_column < estimator"],
-    ["serving"],
+    ["batching < serving"],
     [
         "api_switches < logging < version < compat < names < flags < app < debugging < gfile < io < manip < nest < "
         "python_io < queue < raw_ops < resource_loader < sparse < spectral < "

@@ -14,6 +14,7 @@ SOURCES: Final[dict[str, str]] = {
         "enable_v2_tensorshape executing_eagerly executing_eagerly_outside_functions"
     ),
     "aioexec.app": "app=",
+    "aioexec.batching": "batching=",
     "aioexec.bitwise": "bitwise=",
     "aioexec.blocking": "blocking=",
     "aioexec.compat": "compat=",
