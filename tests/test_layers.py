@@ -66,6 +66,8 @@ DOORS = {
     "grpc": "aioexec.distributed.transport.grpc",
     "llvmlite": "aioexec.devices.jit",
     "numba": "aioexec.devices.jit",
+    "opentelemetry": "aioexec.serving.telemetry",
+    "prometheus_client": "aioexec.serving.telemetry",
     "pytest": "aioexec.testing",
     "pytest_asyncio": "aioexec.testing",
     "ray": "aioexec.distributed.cluster.ray",

@@ -6,14 +6,14 @@ mounts this application there: `own.add_subapp("/ml", application({"digits": mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from aiohttp import web
 
 from aioexec.serving import health
 from aioexec.serving.admission import Admission
-from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, REPOSITORY
+from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, METRICS, REPOSITORY
 from aioexec.serving.guard import guard
 from aioexec.serving.kserve.http_routes import add_routes as add_kserve_routes
 from aioexec.serving.limits import Limits
@@ -21,6 +21,9 @@ from aioexec.serving.models.served_version import Model, Signature
 from aioexec.serving.page.routes import add_routes as add_page_routes
 from aioexec.serving.repository import Repository
 from aioexec.serving.rest.routes import add_routes as add_rest_routes
+from aioexec.serving.telemetry.loop_lag import measured_lag
+from aioexec.serving.telemetry.metrics import Metrics
+from aioexec.serving.telemetry.tracing import RunSpans
 
 _PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (
     health.add_routes,
@@ -45,12 +48,26 @@ def application(
     app[REPOSITORY] = repository
     app[LIMITS] = limits
     app[ADMISSION] = Admission(limits)
+    app[METRICS] = Metrics(repository, app[ADMISSION])
+    app.cleanup_ctx.append(_observe)
     app[DECOMPRESSES] = False
     for add_routes in _PROTOCOLS:
         add_routes(app)
     if is_owner:
         app.on_cleanup.append(_release)
     return app
+
+
+async def _observe(app: web.Application) -> AsyncIterator[None]:
+    """Have the repository's runs and the loop's lag recorded, from startup to cleanup."""
+    listeners = (app[METRICS], RunSpans())
+    app[REPOSITORY].listeners.extend(listeners)
+    try:
+        async with measured_lag(app[METRICS].on_lag):
+            yield
+    finally:
+        for listener in listeners:
+            app[REPOSITORY].listeners.remove(listener)
 
 
 async def _release(app: web.Application) -> None:

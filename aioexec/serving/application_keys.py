@@ -9,9 +9,11 @@ from aiohttp import web
 from aioexec.serving.admission import Admission
 from aioexec.serving.limits import Limits
 from aioexec.serving.repository import Repository
+from aioexec.serving.telemetry.metrics import Metrics
 
 REPOSITORY: Final = web.AppKey("REPOSITORY", Repository)
 LIMITS: Final = web.AppKey("LIMITS", Limits)
 ADMISSION: Final = web.AppKey("ADMISSION", Admission)
+METRICS: Final = web.AppKey("METRICS", Metrics)
 DECOMPRESSES: Final = web.AppKey("DECOMPRESSES", bool)
 """Whether the application decompresses bodies itself; aiohttp's own server decompresses them before."""

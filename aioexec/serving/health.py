@@ -2,6 +2,7 @@
 
 GET /healthz    whether the process serves: 200
 GET /readyz     whether requests may be sent here: 200 if each model has a version that takes them, else 503
+GET /metrics    the metrics, in Prometheus's format
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from aiohttp import web
 
 from aioexec.errors import UnavailableError
-from aioexec.serving.application_keys import ADMISSION, REPOSITORY
+from aioexec.serving.application_keys import ADMISSION, METRICS, REPOSITORY
+from aioexec.serving.telemetry.metrics import CONTENT_TYPE
 
 
 def add_routes(app: web.Application) -> None:
     """Add the routes to an application."""
     app.router.add_get("/healthz", _is_alive)
     app.router.add_get("/readyz", _is_ready)
+    app.router.add_get("/metrics", _metrics)
 
 
 async def _is_alive(request: web.Request) -> web.Response:
@@ -28,3 +31,7 @@ async def _is_ready(request: web.Request) -> web.Response:
     if not request.app[REPOSITORY].is_ready():
         raise UnavailableError("a model has no version that is available")
     return web.json_response({"status": "ok"})
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    return web.Response(body=await request.app[METRICS].reply(), headers={"Content-Type": CONTENT_TYPE})

@@ -13,6 +13,7 @@ from typing import Final
 from aioexec.errors import FailedPreconditionError, NotFoundError
 from aioexec.serving.models.given_model import GivenModel
 from aioexec.serving.models.model_config import ModelConfig
+from aioexec.serving.models.run_listeners import RunListener
 from aioexec.serving.models.served_version import Model, ServedVersion, Signature
 from aioexec.serving.models.version_loading import Loader
 from aioexec.serving.models.version_status import VersionState, VersionStatus
@@ -30,11 +31,15 @@ class Repository:
 
     `Repository({"digits": model})` serves loaded models, or single signatures, as version 1 of each; the caller owns the models
     and closes them after the repository's last request. `Repository.watching` serves models from folders.
+
+    Attributes:
+        listeners: are called after each run of a model.
     """
 
     def __init__(self, models: Mapping[str, Model | Signature]) -> None:
+        self.listeners: list[RunListener] = []
         self._models: Mapping[str, GivenModel | WatchedModel] = {
-            name: GivenModel(name, model) for name, model in models.items()
+            name: GivenModel(name, model, self.listeners) for name, model in models.items()
         }
         self._watched: WatchedModels | None = None  # None: the models were given
 
@@ -53,8 +58,8 @@ class Repository:
         Raises:
             InvalidArgumentError: two models have one name.
         """
-        watched = WatchedModels(load, poll_seconds)
         repository = cls({})
+        watched = WatchedModels(load, poll_seconds, repository.listeners)
         repository._watched, repository._models = watched, watched.by_name
         try:
             await watched.configure(configs)

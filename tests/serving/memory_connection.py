@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
-from aioexec.serving import Model, Repository, application
+from aioexec.serving import Repository, application
 from aioexec.serving.connections import Connections, connections_of
 
 _TURNS: Final = 5  # of the loop, within which a server's task takes its next step if it has one
@@ -121,7 +121,7 @@ def parsed(data: bytes) -> list[Answer]:
 
 
 @asynccontextmanager
-async def connections(models: Repository | Mapping[str, Model], **options: Any) -> AsyncIterator[Connections]:
+async def connections(models: Repository | Mapping[str, Any], **options: Any) -> AsyncIterator[Connections]:
     """The connections of a server of these models; a call is the protocol of a new one."""
     async with connections_of(application(models, **options)) as opened:
         yield opened

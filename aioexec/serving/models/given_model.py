@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import NotFoundError, UnavailableError
+from aioexec.serving.models.run_listeners import RunListener
 from aioexec.serving.models.served_version import DEFAULT_SIGNATURE, Model, ServedVersion, Signature
 from aioexec.serving.models.version_status import VersionState, VersionStatus
 
@@ -17,11 +18,13 @@ _VERSION: Final = 1
 class GivenModel:
     """A loaded model, or a single signature; the caller closes it after `stop`."""
 
-    def __init__(self, name: str, model: Model | Signature) -> None:
+    def __init__(self, name: str, model: Model | Signature, listeners: Sequence[RunListener]) -> None:
         whole = model if isinstance(model, Model) else _SingleSignature({DEFAULT_SIGNATURE: model})
         self.labels: Mapping[str, int] = {}
         self._name = name
-        self._served: ServedVersion | None = ServedVersion(name, _VERSION, whole)  # None once it is stopped
+        self._served: ServedVersion | None = ServedVersion(
+            name, _VERSION, whole, listeners=listeners
+        )  # None once it is stopped
 
     def statuses(self) -> list[VersionStatus]:
         """Return the status of the only version."""

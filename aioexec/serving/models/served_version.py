@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import reprlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from aioexec.errors import InvalidArgumentError
+from aioexec.errors import CANCELLED, OK, UNKNOWN, InvalidArgumentError, OpError
 from aioexec.graph.node import Tensor
+from aioexec.serving.models.run_listeners import Run, RunListener
 
 Array = npt.NDArray[Any]
 
@@ -60,13 +63,20 @@ class ServedVersion:
     """A version of a model that takes requests. Use it inside a lease only: it may be unloaded afterwards."""
 
     def __init__(
-        self, name: str, version: int, model: Model, *, close: Callable[[], Awaitable[None]] | None = None
+        self,
+        name: str,
+        version: int,
+        model: Model,
+        *,
+        close: Callable[[], Awaitable[None]] | None = None,
+        listeners: Sequence[RunListener] = (),
     ) -> None:
         self.name = name
         self.version = version
         self.model = model
         self.signatures = model.signatures
         self._close = close  # None if the caller owns the model
+        self._listeners = listeners
 
     def signature(self, name: str) -> Signature:
         """Return the signature of that name.
@@ -90,9 +100,30 @@ class ServedVersion:
         Raises:
             InvalidArgumentError: no such signature, or names, dtypes or shapes differ from the signature's.
         """
-        return await self.signature(signature_name).run(inputs, outputs)
+        signature = self.signature(signature_name)
+        started, code = perf_counter(), OK
+        try:
+            return await signature.run(inputs, outputs)
+        except asyncio.CancelledError:
+            code = CANCELLED
+            raise
+        except Exception as error:
+            code = error.error_code if isinstance(error, OpError) else UNKNOWN
+            raise
+        finally:
+            seconds = perf_counter() - started
+            run = Run(self.name, self.version, signature_name, _rows(inputs), seconds, code)
+            for listener in self._listeners:
+                listener.on_run(run)
+                listener.on_step(self.name, self.version, run.rows)
 
     async def close(self) -> None:
         """Close the model, unless the caller owns it; no lease may be left."""
         if self._close is not None:
             await self._close()
+
+
+def _rows(inputs: Mapping[str, Any]) -> int:
+    """The size of the batch: the first dimension of the first input."""
+    shape = np.shape(next(iter(inputs.values()), ()))
+    return shape[0] if shape else 1

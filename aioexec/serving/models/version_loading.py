@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from aioexec.dtypes import string
 from aioexec.errors import OpError
 from aioexec.graph.node import Tensor
 from aioexec.serving.models.model_config import ModelConfig
+from aioexec.serving.models.run_listeners import RunListener
 from aioexec.serving.models.served_version import Model, ServedVersion, Signature
 
 _WARM_SECONDS: Final = 60.0
@@ -36,10 +37,12 @@ Loader = Callable[[str], Awaitable[ClosableModel]]
 """Loads the SavedModel in a folder, without blocking the loop."""
 
 
-async def load_version(config: ModelConfig, version: int, path: str, load: Loader) -> ServedVersion:
+async def load_version(
+    config: ModelConfig, version: int, path: str, load: Loader, listeners: Sequence[RunListener]
+) -> ServedVersion:
     """Load a version from its folder, and warm it."""
     model = await load(path)
-    served = ServedVersion(config.name, version, model, close=model.close)
+    served = ServedVersion(config.name, version, model, close=model.close, listeners=listeners)
     if config.is_warmed:
         try:
             await _warm(served)

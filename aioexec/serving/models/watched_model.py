@@ -19,6 +19,7 @@ from aioexec.in_thread import in_thread
 from aioexec.serving.models.model_config import ModelConfig
 from aioexec.serving.models.model_folder import VersionFolder, versions_in
 from aioexec.serving.models.owned_tasks import OwnedTasks
+from aioexec.serving.models.run_listeners import RunListener
 from aioexec.serving.models.served_version import ServedVersion
 from aioexec.serving.models.version_loading import Loader, load_version
 from aioexec.serving.models.version_status import VersionState, VersionStatus
@@ -35,12 +36,20 @@ class WatchedModel:
     scan; `_ended`, set when the model is stopped and no version is loaded any more.
     """
 
-    def __init__(self, config: ModelConfig, load: Loader, loading: asyncio.Lock, tasks: OwnedTasks) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        load: Loader,
+        loading: asyncio.Lock,
+        tasks: OwnedTasks,
+        listeners: Sequence[RunListener],
+    ) -> None:
         self.config = config
         self.labels = config.labels
         self._load_folder = load
         self._loading = loading
         self._tasks = tasks
+        self._listeners = listeners
         self._table = VersionTable(config.policy)
         self._served: dict[int, ServedVersion] = {}
         self._loads: set[asyncio.Task[ServedVersion | OpError]] = set()
@@ -129,9 +138,8 @@ class WatchedModel:
         try:
             async with self._loading:
                 _log.info("%s: loading", self._version(version))
-                return await load_version(
-                    self.config, version, self._folders[version].path, self._load_folder
-                )
+                path = self._folders[version].path
+                return await load_version(self.config, version, path, self._load_folder, self._listeners)
         except OpError as error:
             return error
         except Exception as error:  # whatever a damaged file raises, the other versions go on

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aioexec.errors import InvalidArgumentError
 from aioexec.serving.models.model_config import ModelConfig
 from aioexec.serving.models.owned_tasks import OwnedTasks
+from aioexec.serving.models.run_listeners import RunListener
 from aioexec.serving.models.version_loading import Loader
 from aioexec.serving.models.watched_model import WatchedModel
 
@@ -15,13 +16,14 @@ from aioexec.serving.models.watched_model import WatchedModel
 class WatchedModels:
     """Models by name, each with a task that watches its folder. Runs in the loop's thread.
 
-    Constant: the loader, the interval of watches, `_tasks`, those of all models, `_loading`, their lock of loading, and
+    Constant: the loader, the interval of watches, the listeners, `_tasks`, those of all models, `_loading`, their lock of loading, and
     `_configuring`, which orders calls of `configure`. Changing: `by_name`, the models; `_watches`, the tasks that watch them.
     """
 
-    def __init__(self, load: Loader, poll_seconds: float) -> None:
+    def __init__(self, load: Loader, poll_seconds: float, listeners: Sequence[RunListener]) -> None:
         self._load = load
         self._poll_seconds = poll_seconds
+        self._listeners = listeners
         self._tasks = OwnedTasks()
         self._loading = asyncio.Lock()
         self._configuring = asyncio.Lock()
@@ -50,7 +52,7 @@ class WatchedModels:
         if known is not None and known.config.path == config.path:
             known.configure(config)
             return
-        model = WatchedModel(config, self._load, self._loading, self._tasks)
+        model = WatchedModel(config, self._load, self._loading, self._tasks, self._listeners)
         await model.scan()
         if known is not None:
             self._remove(config.name)

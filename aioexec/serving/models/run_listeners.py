@@ -1,0 +1,29 @@
+"""The interface of listeners of a repository, which are called after each run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from aioexec.data_classes import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A request that a model has run: its rows, its time in seconds, and the canonical code of its outcome."""
+
+    model: str
+    version: int
+    signature: str
+    rows: int
+    seconds: float
+    code: int
+
+
+class RunListener(Protocol):
+    """Is called in the loop's thread after each run; it must be fast, and raise nothing."""
+
+    def on_run(self, run: Run) -> None:
+        """A request has been run, or failed."""
+
+    def on_step(self, model: str, version: int, rows: int) -> None:
+        """A step has been run, for one request or, with batching, several."""
