@@ -47,6 +47,9 @@ COMMANDS = {
     "port": Command(
         "aioexec.porting.command", "rewrite programs of TensorFlow 1.x: imports, `async` and `await`"
     ),
+    "serve": Command(
+        "aioexec.serving.command", "serve SavedModels over HTTP, with TensorFlow Serving's interface"
+    ),
     "server": Command(
         "aioexec.distributed.server.command", "serve one task of a cluster to sessions elsewhere"
     ),

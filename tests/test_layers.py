@@ -76,7 +76,7 @@ DOORS = {
     "shtab": "aioexec.completion",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",
-    "uvloop": "aioexec.testing or aioexec.demo or aioexec.distributed.server.command",
+    "uvloop": "aioexec.testing or aioexec.demo or aioexec.distributed.server.command or aioexec.serving.command",
 }
 
 

@@ -18,7 +18,8 @@ from aioexec.demo.digits import Digits, Examples
 from aioexec.demo.network import Network
 from aioexec.demo.progress import Outcome, Prediction, Progress
 from aioexec.observability.loop_lag import LoopLagProbe
-from aioexec.serving import Model, PredictionClient, Server, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import PredictionClient, Server, serve
 from aioexec.train.off_loop import off_loop
 
 Work = Coroutine[Any, Any, None]
@@ -113,7 +114,7 @@ class _Served(ax.train.SessionRunHook):
         await self._open.aclose()  # the server of a session that was lost
         net = self._net
         outputs = {"classes": net.classes, "probabilities": net.probabilities}
-        model = Model(session, {"images": net.images}, outputs)
+        model = Signature("serving_default", {"images": net.images}, outputs, session)
         server: Server = await self._open.enter_async_context(serve({_MODEL: model}))
         self.url = server.predict_url(_MODEL)
 

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
-from aioexec.serving import Limits, Model, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import Limits, serve
 from aioexec.serving.rest.predict import decode_request
 from tests.campaigns import campaign
 from tests.campaigns.http_bodies import body
@@ -59,7 +60,7 @@ class Target:
         for name, inputs in self._inputs.items():
             with self._graph.as_default():
                 outputs = {f"{each}_out": _output(tensor) for each, tensor in inputs.items()}
-            models[name] = Model(session, inputs, outputs)
+            models[name] = Signature("serving_default", inputs, outputs, session)
         self._served = {name: served_version(model, name) for name, model in models.items()}
         limits = Limits(json_bytes=_LARGEST)
         self._opened = await self._stack.enter_async_context(connections(models, limits=limits))

@@ -12,7 +12,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import descriptors
-from aioexec.serving import Model
+from aioexec.saved_model.signature import Signature
 from tests.serving.memory_connection import MemoryConnection, connections, post
 
 PATH = "/v1/models/adder:predict"
@@ -35,7 +35,7 @@ class Adder:
     async def run(self, fetches: Any, feed_dict: Any = None) -> Any:
         if self.hold is not None:
             await self.hold.wait()
-        return {name: np.sum(feed_dict[X], axis=1) for name in fetches}
+        return [np.sum(feed_dict[X], axis=1) for _ in fetches]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def session():
 
 @pytest.fixture
 async def server(session):
-    async with connections({"adder": Model(session, {"x": X}, {"y": Y})}) as opened:
+    async with connections({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}) as opened:
         yield opened
 
 
@@ -117,7 +117,7 @@ async def test_a_request_under_way_is_not_bounded(server, session, virtual_clock
 
 async def test_beyond_a_number_the_connection_that_has_waited_longest_is_closed(monkeypatch, session):
     monkeypatch.setattr(descriptors, "MOST_CONNECTIONS", 10)
-    async with connections({"adder": Model(session, {"x": X}, {"y": Y})}) as server:
+    async with connections({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}) as server:
         session.hold = asyncio.Event()
         busy = MemoryConnection(server())
         busy.send(GOOD)
@@ -136,7 +136,7 @@ async def test_beyond_a_number_the_connection_that_has_waited_longest_is_closed(
 
 async def test_if_all_connections_have_requests_the_new_one_is_closed(monkeypatch, session):
     monkeypatch.setattr(descriptors, "MOST_CONNECTIONS", 2)
-    async with connections({"adder": Model(session, {"x": X}, {"y": Y})}) as server:
+    async with connections({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}) as server:
         session.hold = asyncio.Event()
         busy = [MemoryConnection(server()) for _ in range(2)]
         for each in busy:

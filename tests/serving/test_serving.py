@@ -12,7 +12,8 @@ from aiohttp import web
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.serving import Limits, Model, PredictionClient, application, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import Limits, PredictionClient, application, serve
 from aioexec.serving.http_status import error_of, status_of
 
 pytestmark = pytest.mark.network
@@ -41,7 +42,7 @@ class FakeSession:
             raise
         if self.error is not None:
             raise self.error
-        return {name: feed_dict[X].sum(axis=1) for name in fetches}
+        return [feed_dict[X].sum(axis=1) for _ in fetches]
 
 
 @pytest.fixture
@@ -52,7 +53,8 @@ async def session():
 @pytest.fixture
 async def server(session):
     async with serve(
-        {"adder": Model(session, {"x": X}, {"y": Y})}, limits=Limits(json_bytes=300_000)
+        {"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)},
+        limits=Limits(json_bytes=300_000),
     ) as server:
         yield server
 
@@ -186,7 +188,7 @@ async def test_a_client_that_goes_away_cancels_its_step(session, server):
 
 
 async def test_leaving_closes_the_socket_though_a_connection_is_kept(session, http):
-    async with serve({"adder": Model(session, {"x": X}, {"y": Y})}) as server:
+    async with serve({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}) as server:
         await (await http.post(server.predict_url("adder"), json={"instances": [[1, 2]]})).read()
 
     with pytest.raises(aiohttp.ClientConnectionError):
@@ -200,7 +202,7 @@ async def test_nothing_holds_a_session_that_was_served():
     session = FakeSession()
     held = weakref.ref(session)
     async with (
-        serve({"adder": Model(session, {"x": X}, {"y": Y})}) as server,
+        serve({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}) as server,
         PredictionClient(server.predict_url("adder")) as client,
     ):
         await client.predict([[1, 2]])
@@ -213,20 +215,22 @@ async def test_nothing_holds_a_session_that_was_served():
 
 async def test_a_port_in_use_is_refused_and_nothing_is_left_open(session):
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="already in use"):
-        async with serve({"adder": Model(session, {"x": X}, {"y": Y})}, port=taken.getsockname()[1]):
+        async with serve(
+            {"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}, port=taken.getsockname()[1]
+        ):
             pass
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org", "192.0.2.1"])
 async def test_only_loopback_addresses_are_served(session, host):
     with pytest.raises(errors.FailedPreconditionError, match="it can be reached from other machines"):
-        async with serve({"adder": Model(session, {"x": X}, {"y": Y})}, host=host):
+        async with serve({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}, host=host):
             pass
 
 
 async def test_the_application_can_be_mounted_in_another(session, http):
     own = web.Application()
-    own.add_subapp("/ml", application({"adder": Model(session, {"x": X}, {"y": Y})}))
+    own.add_subapp("/ml", application({"adder": Signature("serving_default", {"x": X}, {"y": Y}, session)}))
     runner = web.AppRunner(own)
     await runner.setup()
     try:
@@ -249,25 +253,15 @@ async def test_a_client_is_used_inside_async_with():
         await PredictionClient("http://127.0.0.1:1/").predict([1])
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs", "message"),
-    [
-        ({}, {"y": Y}, "inputs must name at least one tensor"),
-        ({"x": X}, {"y": "y:0"}, r"outputs\['y'\] must be a Tensor, got 'y:0'"),
-    ],
-)
-def test_a_model_has_inputs_and_outputs(inputs, outputs, message):
-    with pytest.raises(errors.InvalidArgumentError, match=message):
-        Model(FakeSession(), inputs, outputs)
-
-
 async def test_a_real_session_is_served():
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [None, 2])
         double, total = x * 2.0, ax.reduce_sum(x, axis=1)
 
     async with ax.Session(graph=graph) as real:
-        served = serve({"adder": Model(real, {"x": x}, {"double": double, "total": total})})
+        served = serve(
+            {"adder": Signature("serving_default", {"x": x}, {"double": double, "total": total}, real)}
+        )
         async with served as server, PredictionClient(server.predict_url("adder")) as client:
             answers = [await client.predict([[n, 1]] * (n + 1)) for n in range(3)]
             with pytest.raises(errors.InvalidArgumentError):

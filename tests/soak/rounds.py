@@ -18,7 +18,8 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.errors import OpError, UnavailableError
-from aioexec.serving import Model, PredictionClient, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import PredictionClient, serve
 from aioexec.testing.cluster import InMemoryCluster
 from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.soak.kinds import CANCELLED
@@ -89,7 +90,7 @@ async def serving(chance: Random) -> None:
         y = ax.reduce_sum(ax.square(x), axis=1)
     async with (
         ax.Session(graph=graph) as session,
-        serve({"model": Model(session, {"x": x}, {"y": y})}) as server,
+        serve({"model": Signature("serving_default", {"x": x}, {"y": y}, session)}) as server,
     ):
         url = server.predict_url("model")
         clients = (_predict(Random(chance.random()), url) for _ in range(5))

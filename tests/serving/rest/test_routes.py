@@ -11,8 +11,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.formats.protos.example_pb2 import Example
+from aioexec.saved_model.signature import Signature
 from aioexec.serving import Limits, Repository
-from aioexec.serving.model import Model
 from aioexec.serving.models.model_config import ModelConfig
 from aioexec.serving.models.version_policy import All
 from tests.serving.memory_connection import MemoryConnection, connections, post
@@ -41,7 +41,7 @@ class Waiting:
         except asyncio.CancelledError:
             self.was_cancelled = True
             raise
-        return {name: np.zeros(len(feed_dict[X])) for name in fetches}
+        return [np.zeros(len(feed_dict[X])) for _ in fetches]
 
 
 def get(path, *headers):
@@ -230,7 +230,7 @@ async def waiting():
     ("header", "seconds"), [("X-Request-Timeout: 2.5", 2.5), ("X-Envoy-Expected-Rq-Timeout-Ms: 500", 0.5)]
 )
 async def test_a_deadline_in_a_header_ends_the_run(waiting, header, seconds):
-    async with connections({"waiting": Model(waiting, {"x": X}, {"y": Y})}) as server:
+    async with connections({"waiting": Signature("serving_default", {"x": X}, {"y": Y}, waiting)}) as server:
         connection = MemoryConnection(server())
         connection.send(post("/v1/models/waiting:predict", b'{"instances": [[1, 2]]}', header))
         await asyncio.sleep(seconds - 0.1)
@@ -244,7 +244,7 @@ async def test_a_deadline_in_a_header_ends_the_run(waiting, header, seconds):
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
 async def test_a_deadline_that_is_no_positive_number_is_refused(waiting, text):
-    async with connections({"waiting": Model(waiting, {"x": X}, {"y": Y})}) as server:
+    async with connections({"waiting": Signature("serving_default", {"x": X}, {"y": Y}, waiting)}) as server:
         answer = await asked(server, post("/v1/models/waiting:predict", b"{}", f"X-Request-Timeout: {text}"))
 
     assert (answer.status, answer.json["error"]) == (
@@ -261,7 +261,9 @@ async def test_a_deadline_that_is_no_positive_number_is_refused(waiting, text):
     ],
 )
 async def test_requests_beyond_the_limits_are_refused_with_a_time_to_try_again(waiting, limits, message):
-    async with connections({"waiting": Model(waiting, {"x": X}, {"y": Y})}, limits=limits) as server:
+    async with connections(
+        {"waiting": Signature("serving_default", {"x": X}, {"y": Y}, waiting)}, limits=limits
+    ) as server:
         first = MemoryConnection(server())
         first.send(GOOD)
         await waiting.started.wait()
@@ -281,7 +283,7 @@ async def test_requests_beyond_the_limits_are_refused_with_a_time_to_try_again(w
 
 
 async def test_a_run_ends_when_its_client_leaves(waiting):
-    async with connections({"waiting": Model(waiting, {"x": X}, {"y": Y})}) as server:
+    async with connections({"waiting": Signature("serving_default", {"x": X}, {"y": Y}, waiting)}) as server:
         connection = MemoryConnection(server())
         connection.send(GOOD)
         await waiting.started.wait()

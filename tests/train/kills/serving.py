@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 
 import aioexec as ax
-from aioexec.serving import Model, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import serve
 from aioexec.train.checkpoints.checkpoint_state import latest_checkpoint
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import model
@@ -23,6 +24,6 @@ async def serve_checkpoint(folder: str, say: Callable[..., None]) -> None:
         latest = await off_loop(latest_checkpoint, folder)
         assert latest is not None, "there is a checkpoint to serve"
         await served.saver.restore(session, latest)
-        async with serve({"model": Model(session, {"x": x}, {"y": y})}) as server:
+        async with serve({"model": Signature("serving_default", {"x": x}, {"y": y}, session)}) as server:
             say(url=server.predict_url("model"), pid=os.getpid())
             await asyncio.Event().wait()

@@ -1,0 +1,218 @@
+"""`aioexec serve`: serves SavedModels over HTTP as a process until a signal ends it.
+
+SIGTERM or SIGINT drains the server: it is "not ready", further predictions are refused, those under way may finish for a while,
+exit status 0. A second signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aioexec.command_line.arguments import add_examples, add_json, seconds
+from aioexec.command_line.output import print_json
+from aioexec.data_classes import dataclass
+from aioexec.distributed.security.security import (
+    CA_VARIABLE,
+    CERTIFICATE_VARIABLE,
+    KEY_VARIABLE,
+    TOKEN_VARIABLE,
+    Security,
+)
+from aioexec.errors import InvalidArgumentError
+from aioexec.saved_model.loaded_model import load
+from aioexec.serving.config_file import ServerConfig, read_config
+from aioexec.serving.limits import Limits
+from aioexec.serving.models.model_config import ModelConfig
+from aioexec.serving.repository import POLL_SECONDS, Repository
+from aioexec.serving.server import Server, serve
+from aioexec.serving.telemetry.logs import JsonFormatter
+
+try:
+    from uvloop import new_event_loop
+except ImportError:  # not available on Windows
+    from asyncio import new_event_loop  # type: ignore[assignment]
+
+_LOG: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_DEFAULTS: Final[Mapping[str, Any]] = {"host": "127.0.0.1", "port": 8501, "insecure": False, "grace": 10.0}
+
+_SECURITY_FILES: Final = (
+    ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of the server's certificate"),
+    ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
+    ("--tls-ca", CA_VARIABLE, "PEM file of the certificates that sign those of clients, which then need one"),
+    (
+        "--token-file",
+        TOKEN_VARIABLE,
+        "file with the token that every client sends: Authorization: Bearer TOKEN",
+    ),
+)
+"""Options that name a file, the environment variable with the default, and the file's content."""
+
+_log = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--model",
+        metavar="NAME=PATH",
+        type=_model,
+        action="append",
+        default=[],
+        help="a SavedModel, or a folder with one for each version in 1, 2 and so on, of which the newest is served; "
+        "may be given several times",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="a TOML file with models, their versions, labels and batching; see docs/guide/serving.md",
+    )
+    parser.add_argument(
+        "--host", help="address to listen at (default: 127.0.0.1); others need a token or certificates"
+    )
+    parser.add_argument("--port", type=_port, help="port to listen at (default: 8501); 0 is any that is free")
+    for option, variable, meaning in _SECURITY_FILES:
+        parser.add_argument(option, metavar="FILE", help=f"{meaning} (or {variable})")
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        default=None,
+        help="accept every client, from other machines too, with neither token nor certificate",
+    )
+    parser.add_argument(
+        "--grace", type=seconds, help="seconds that requests have to end after SIGTERM (default: 10)"
+    )
+    parser.add_argument(
+        "--log", choices=("text", "json"), default="text", help="the format of logs on stderr (default: text)"
+    )
+    add_json(parser)
+    add_examples(
+        parser,
+        """
+one model on this machine, then a prediction
+aioexec serve --model digits=exports/digits
+curl -d '{"instances": [[1, 2]]}' http://127.0.0.1:8501/v1/models/digits:predict
+several, with versions, labels and batching
+aioexec serve --config models.toml
+on a network, for clients that know a token
+aioexec serve --model digits=exports/digits --host 0.0.0.0 --tls-cert server.pem --tls-key server.key --token-file token
+""",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal arrives; return 0 after a clean end."""
+    _log_to_stderr(as_json=arguments.log == "json")
+    settings = _settings(arguments)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(settings, as_json=arguments.json))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The options with what the file and the environment say."""
+
+    config: ServerConfig
+    host: str
+    port: int
+    security: Security
+    grace: float
+
+
+def _settings(arguments: argparse.Namespace) -> _Settings:
+    """Merge the options: the command line first, then the file, then the environment.
+
+    Raises:
+        InvalidArgumentError: there is no model, or two have one name.
+        OpError: a file cannot be read.
+    """
+    file = read_config(arguments.config) if arguments.config else ServerConfig((), {}, Limits(), POLL_SECONDS)
+    config = ServerConfig((*file.models, *arguments.model), file.options, file.limits, file.poll_seconds)
+    if not config.models:
+        raise InvalidArgumentError("expected a model: give --model NAME=PATH, or --config FILE")
+
+    def option(name: str, variable: str | None = None) -> Any:
+        given = getattr(arguments, name)
+        if given is not None:
+            return given
+        default = _DEFAULTS.get(name) if variable is None else os.environ.get(variable) or None
+        return config.options.get(name, default)
+
+    files = [
+        option(name.removeprefix("--").replace("-", "_"), variable) for name, variable, _ in _SECURITY_FILES
+    ]
+    security = Security.from_files(*files, insecure=option("insecure"))
+    return _Settings(config, option("host"), option("port"), security, option("grace"))
+
+
+async def _serve(settings: _Settings, *, as_json: bool) -> None:
+    config = settings.config
+    async with (
+        Repository.watching(config.models, load, poll_seconds=config.poll_seconds) as repository,
+        serve(
+            repository,
+            host=settings.host,
+            port=settings.port,
+            security=settings.security,
+            limits=config.limits,
+            grace=settings.grace,
+        ) as server,
+    ):
+        _announce(server, as_json=as_json)
+        await _signalled()
+        server.drain()
+        _log.info("ending: requests have %g s", settings.grace)
+    _log.info("ended")
+
+
+def _announce(server: Server, *, as_json: bool) -> None:
+    names = server.repository.names()
+    if as_json:
+        print_json({"url": server.url, "models": names, "pid": os.getpid()})
+    else:
+        print(f"serving {', '.join(names)} at {server.url}", flush=True)
+
+
+async def _signalled() -> None:
+    """Wait for a signal; the next one ends the process at once."""
+    arrived = asyncio.Event()
+
+    def stop(number: int) -> None:
+        if arrived.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        arrived.set()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stop, each)
+    await arrived.wait()
+
+
+def _log_to_stderr(*, as_json: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(_LOG))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def _model(text: str) -> ModelConfig:
+    name, separator, path = text.partition("=")
+    if not separator or not path:
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH, got {text!r}")
+    try:
+        return ModelConfig(name, path)
+    except InvalidArgumentError as error:
+        raise argparse.ArgumentTypeError(error.message) from error
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port, got {text!r}")
+    return int(text)
