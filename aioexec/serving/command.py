@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -16,7 +17,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aioexec.command_line.arguments import add_examples, add_json, seconds
-from aioexec.command_line.output import print_json
 from aioexec.data_classes import dataclass
 from aioexec.distributed.security.security import (
     CA_VARIABLE,
@@ -176,7 +176,8 @@ async def _serve(settings: _Settings, *, as_json: bool) -> None:
 def _announce(server: Server, *, as_json: bool) -> None:
     names = server.repository.names()
     if as_json:
-        print_json({"url": server.url, "models": names, "pid": os.getpid()})
+        line = {"url": server.url, "models": names, "pid": os.getpid()}
+        print(json.dumps(line), flush=True)  # one line: the program that reads it waits for the end of a line
     else:
         print(f"serving {', '.join(names)} at {server.url}", flush=True)
 

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 import aioexec as ax
-from aioexec.serving import Model, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import serve
 from aioexec.serving.page import live
 from tests.serving.page.browser import keep_screenshot, needs_browser, visiting
 
@@ -53,7 +54,10 @@ async def server(monkeypatch):
     monkeypatch.setattr(live, "INTERVAL", 0.1)
     graph, images, scores, arrays, totals = build()
     async with ax.Session(graph=graph) as session:
-        models = {"classifier": Model(session, images, scores), "sums": Model(session, arrays, totals)}
+        models = {
+            "classifier": Signature("serving_default", images, scores, session),
+            "sums": Signature("serving_default", arrays, totals, session),
+        }
         async with serve(models) as server:
             yield server
 

@@ -13,7 +13,8 @@ import pytest
 import aioexec as ax
 from aioexec.distributed.security.security import Security
 from aioexec.observability import metrics
-from aioexec.serving import Model, serve
+from aioexec.saved_model.signature import Signature
+from aioexec.serving import serve
 from aioexec.serving.page import live, routes
 from aioexec.serving.page.live import latencies_of
 from aioexec.serving.page.static_files import is_static
@@ -33,7 +34,7 @@ async def models():
         with ax.control_dependencies([doubled]):
             total = ax.reduce_sum(x, name="total")
     async with ax.Session(graph=graph) as session:
-        yield {"sums": Model(session, {"x": x}, {"doubled": doubled, "total": total})}
+        yield {"sums": Signature("serving_default", {"x": x}, {"doubled": doubled, "total": total}, session)}
 
 
 @pytest.fixture
