@@ -16,8 +16,9 @@ from aioexec.serving.models.watched_model import WatchedModel
 class WatchedModels:
     """Models by name, each with a task that watches its folder. Runs in the loop's thread.
 
-    Constant: the loader, the interval of watches, the listeners, `_tasks`, those of all models, `_loading`, their lock of loading, and
-    `_configuring`, which orders calls of `configure`. Changing: `by_name`, the models; `_watches`, the tasks that watch them.
+    Constant: the loader, the interval of watches, the listeners, `_tasks`, those of all models, `_loading`, their lock of
+    loading, and `_configuring`, which orders calls of `configure`. Changing: `by_name`, the models; `_watches`, the tasks
+    that watch them.
     """
 
     def __init__(self, load: Loader, poll_seconds: float, listeners: Sequence[RunListener]) -> None:
