@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from aioexec.serving import health
+from aioexec.serving import health, openapi
 from aioexec.serving.admission import Admission
 from aioexec.serving.application_keys import ADMISSION, DECOMPRESSES, LIMITS, METRICS, REPOSITORY
 from aioexec.serving.guard import guard
@@ -27,6 +27,7 @@ from aioexec.serving.telemetry.tracing import RunSpans
 
 _PROTOCOLS: Final[tuple[Callable[[web.Application], None], ...]] = (
     health.add_routes,
+    openapi.add_routes,
     add_rest_routes,
     add_page_routes,
     add_kserve_routes,

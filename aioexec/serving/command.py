@@ -78,6 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host", help="address to listen at (default: 127.0.0.1); others need a token or certificates"
     )
     parser.add_argument("--port", type=_port, help="port to listen at (default: 8501); 0 is any that is free")
+    parser.add_argument(
+        "--grpc-port", type=_port, help="port of gRPC (default: no gRPC); 0 is any that is free"
+    )
     for option, variable, meaning in _SECURITY_FILES:
         parser.add_argument(option, metavar="FILE", help=f"{meaning} (or {variable})")
     parser.add_argument(
@@ -123,6 +126,7 @@ class _Settings:
     config: ServerConfig
     host: str
     port: int
+    grpc_port: int | None
     security: Security
     grace: float
 
@@ -150,7 +154,7 @@ def _settings(arguments: argparse.Namespace) -> _Settings:
         option(name.removeprefix("--").replace("-", "_"), variable) for name, variable, _ in _SECURITY_FILES
     ]
     security = Security.from_files(*files, insecure=option("insecure"))
-    return _Settings(config, option("host"), option("port"), security, option("grace"))
+    return _Settings(config, option("host"), option("port"), option("grpc_port"), security, option("grace"))
 
 
 async def _serve(settings: _Settings, *, as_json: bool) -> None:
@@ -161,6 +165,7 @@ async def _serve(settings: _Settings, *, as_json: bool) -> None:
             repository,
             host=settings.host,
             port=settings.port,
+            grpc_port=settings.grpc_port,
             security=settings.security,
             limits=config.limits,
             grace=settings.grace,
@@ -176,10 +181,12 @@ async def _serve(settings: _Settings, *, as_json: bool) -> None:
 def _announce(server: Server, *, as_json: bool) -> None:
     names = server.repository.names()
     if as_json:
-        line = {"url": server.url, "models": names, "pid": os.getpid()}
+        grpc = None if server.grpc is None else server.grpc.address
+        line = {"url": server.url, "grpc": grpc, "models": names, "pid": os.getpid()}
         print(json.dumps(line), flush=True)  # one line: the program that reads it waits for the end of a line
     else:
-        print(f"serving {', '.join(names)} at {server.url}", flush=True)
+        grpc = "" if server.grpc is None else f", gRPC at {server.grpc.address}"
+        print(f"serving {', '.join(names)} at {server.url}{grpc}", flush=True)
 
 
 async def _signalled() -> None:

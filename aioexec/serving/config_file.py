@@ -12,6 +12,7 @@ batching = {max_batch_size = 64, max_delay = 0.001, max_queue = 1024, buckets = 
 [server]                        # as the options of the command, which take precedence
 host = "0.0.0.0"
 port = 8501
+grpc_port = 8500
 tls_cert = "server.pem"
 tls_key = "server.key"
 tls_ca = "clients.pem"
@@ -47,6 +48,7 @@ _FILE: Final = {"poll_seconds": (int, float), "models": (dict,), "server": (dict
 _SERVER: Final = {
     "host": (str,),
     "port": (int,),
+    "grpc_port": (int,),
     "tls_cert": (str,),
     "tls_key": (str,),
     "tls_ca": (str,),

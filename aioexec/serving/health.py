@@ -7,11 +7,16 @@ GET /metrics    the metrics, in Prometheus's format
 
 from __future__ import annotations
 
+from typing import Final
+
 from aiohttp import web
 
 from aioexec.errors import UnavailableError
 from aioexec.serving.application_keys import ADMISSION, METRICS, REPOSITORY
+from aioexec.serving.openapi import described
 from aioexec.serving.telemetry.metrics import CONTENT_TYPE
+
+_STATUS: Final = {"type": "object", "properties": {"status": {"const": "ok"}}, "required": ["status"]}
 
 
 def add_routes(app: web.Application) -> None:
@@ -21,11 +26,15 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get("/metrics", _metrics)
 
 
+@described(reply=_STATUS)
 async def _is_alive(request: web.Request) -> web.Response:
+    """Say that the process serves."""
     return web.json_response({"status": "ok"})
 
 
+@described(reply=_STATUS)
 async def _is_ready(request: web.Request) -> web.Response:
+    """Say whether each model has a version that takes requests."""
     if request.app[ADMISSION].is_draining:
         raise UnavailableError("the server is about to end")
     if not request.app[REPOSITORY].is_ready():
@@ -34,4 +43,5 @@ async def _is_ready(request: web.Request) -> web.Response:
 
 
 async def _metrics(request: web.Request) -> web.Response:
+    """Return the metrics, in Prometheus's format."""
     return web.Response(body=await request.app[METRICS].reply(), headers={"Content-Type": CONTENT_TYPE})

@@ -39,6 +39,7 @@ def add_routes(app: web.Application) -> None:
 
 
 async def _server(request: web.Request) -> web.Response:
+    """Describe the server."""
     about = {
         "name": metadata.SERVER_NAME,
         "version": metadata.SERVER_VERSION,
@@ -48,26 +49,31 @@ async def _server(request: web.Request) -> web.Response:
 
 
 async def _live(request: web.Request) -> web.Response:
+    """Say that the process serves."""
     return web.json_response({"live": True})
 
 
 async def _ready(request: web.Request) -> web.Response:
+    """Say whether each model has a version that takes requests."""
     ready = not request.app[ADMISSION].is_draining and request.app[REPOSITORY].is_ready()
     return web.json_response({"ready": ready}, status=200 if ready else 400)
 
 
 async def _model(request: web.Request) -> web.Response:
+    """Return the inputs and outputs of a version."""
     found = metadata.model_metadata(request.app[REPOSITORY], *_version_of(request))
     return web.json_response({**asdict(found), "platform": metadata.PLATFORM})
 
 
 async def _model_ready(request: web.Request) -> web.Response:
+    """Say whether a version takes requests."""
     name, version = _version_of(request)
     ready = metadata.is_model_ready(request.app[REPOSITORY], name, version)
     return web.json_response({"name": name, "ready": ready}, status=200 if ready else 400)
 
 
 async def _infer(request: web.Request) -> web.Response:
+    """Run a model, with values in JSON or as bytes."""
     json_length = _json_length(request)
     if json_length is None:
         body = await read_json(request)

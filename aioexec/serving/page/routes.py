@@ -60,12 +60,15 @@ class _Page:
         self._stop = asyncio.Event()  # set when the application shuts down: streams have no end of their own
 
     async def index(self, request: web.Request) -> web.Response:
+        """Return the page."""
         return await self._files.reply("index.html")
 
     async def file(self, request: web.Request) -> web.Response:
+        """Return a file of the page."""
         return await self._files.reply(request.match_info["file"])
 
     async def live(self, request: web.Request) -> web.StreamResponse:
+        """Send a sample of measurements each second."""
         if self._streams >= _MOST_STREAMS:
             raise ResourceExhaustedError(f"the page is open {_MOST_STREAMS} times already")
         reply = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
@@ -86,10 +89,12 @@ class _Page:
 
 
 async def _models(request: web.Request) -> web.Response:
+    """Describe the models for the page."""
     return web.json_response(describe_models(request.app[REPOSITORY]))
 
 
 async def _graph(request: web.Request) -> web.Response:
+    """Return the nodes of a version's graph."""
     with _lease(request) as served:
         operations = graph_of(served.signatures)
     nodes = await in_thread(lambda: encode_array(describe_graph(operations)))
@@ -97,6 +102,7 @@ async def _graph(request: web.Request) -> web.Response:
 
 
 async def _trace(request: web.Request) -> web.Response:
+    """Run a traced step of a signature."""
     body = await read_json(request)
     with _lease(request) as served:
         asked = await run_sized(len(body), lambda: decode_request(served, body))

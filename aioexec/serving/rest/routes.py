@@ -16,8 +16,9 @@ from aiohttp import web
 from aioexec.serving.application_keys import REPOSITORY
 from aioexec.serving.models.served_version import ServedVersion
 from aioexec.serving.off_loop import run_sized
+from aioexec.serving.openapi import described
 from aioexec.serving.request_body import read_json
-from aioexec.serving.rest import examples, predict
+from aioexec.serving.rest import examples, predict, schemas
 from aioexec.serving.rest.descriptions import metadata_json, status_json
 from aioexec.serving.rest.values import Array
 
@@ -30,12 +31,15 @@ def add_routes(app: web.Application) -> None:
     """Add the routes to an application."""
     for path in _PATHS:
         app.router.add_post(path + ":predict", _predict)
-        app.router.add_post(path + ":{verb:classify|regress}", _use_examples)
+        app.router.add_post(path + ":classify", _classify)
+        app.router.add_post(path + ":regress", _regress)
         app.router.add_get(path, _status)
         app.router.add_get(path + "/metadata", _metadata)
 
 
+@described(body=schemas.PREDICT_REQUEST, reply=schemas.PREDICT_REPLY)
 async def _predict(request: web.Request) -> web.Response:
+    """Run a signature of a model."""
     body = await read_json(request)
     with _lease(request) as served:
         asked = await run_sized(len(body), partial(predict.decode_request, served, body))
@@ -44,8 +48,19 @@ async def _predict(request: web.Request) -> web.Response:
     return web.Response(body=encoded, content_type="application/json")
 
 
-async def _use_examples(request: web.Request) -> web.Response:
-    verb: examples.Verb = "classify" if request.match_info["verb"] == "classify" else "regress"
+@described(body=schemas.EXAMPLES_REQUEST, reply=schemas.CLASSIFY_REPLY)
+async def _classify(request: web.Request) -> web.Response:
+    """Classify examples of features."""
+    return await _use_examples(request, "classify")
+
+
+@described(body=schemas.EXAMPLES_REQUEST, reply=schemas.REGRESS_REPLY)
+async def _regress(request: web.Request) -> web.Response:
+    """Return a number for each example of features."""
+    return await _use_examples(request, "regress")
+
+
+async def _use_examples(request: web.Request, verb: examples.Verb) -> web.Response:
     body = await read_json(request)
     with _lease(request) as served:
         asked = await run_sized(len(body), partial(examples.decode_request, served, body, verb))
@@ -54,12 +69,16 @@ async def _use_examples(request: web.Request) -> web.Response:
     return web.Response(body=encoded, content_type="application/json")
 
 
+@described(reply=schemas.STATUS_REPLY)
 async def _status(request: web.Request) -> web.Response:
+    """Return the state of a model's versions."""
     name, version, label = _version_of(request)
     return web.json_response(status_json(request.app[REPOSITORY].status(name, version, label)))
 
 
+@described(reply=schemas.METADATA_REPLY)
 async def _metadata(request: web.Request) -> web.Response:
+    """Return the signatures of a version."""
     with _lease(request) as served:
         return web.json_response(metadata_json(served))
 
