@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import perf_counter
 
 from aiohttp import web
 
 from aioexec.distributed.security.security import Security
 from aioexec.distributed.transport.grpc import GrpcTransport
 from aioexec.distributed.transport.grpc.listener import GrpcListener
-from aioexec.distributed.transport.grpc.services import Services
+from aioexec.distributed.transport.grpc.services import Services, Unary
 from aioexec.distributed.transport.settings import Limits as TransportLimits
-from aioexec.serving.application_keys import ADMISSION, LIMITS, REPOSITORY
+from aioexec.distributed.transport.transport import Call
+from aioexec.errors import OK
+from aioexec.formats.protos.error_codes_pb2 import Code
+from aioexec.serving.application_keys import ADMISSION, LIMITS, METRICS, REPOSITORY
 from aioexec.serving.kserve import grpc_service
+from aioexec.serving.models.run_listeners import code_of
 from aioexec.serving.prediction_service import model_service, prediction_service
+from aioexec.serving.telemetry.metrics import Metrics
 
 
 @asynccontextmanager
@@ -46,6 +52,26 @@ def _services(app: web.Application, security: Security) -> Services:
         grpc_service.services(repository, admission),
     )
     return Services(
-        {path: method for each in every for path, method in each.unary.items()},
+        {
+            path: _recorded(path, method, app[METRICS])
+            for each in every
+            for path, method in each.unary.items()
+        },
         {path: method for each in every for path, method in each.streaming.items()},
     )
+
+
+def _recorded(path: str, method: Unary, metrics: Metrics) -> Unary:
+    """The method with metrics of its calls."""
+
+    async def answer(data: bytes, call: Call) -> bytes:
+        started, code = perf_counter(), OK
+        try:
+            return await method(data, call)
+        except BaseException as error:
+            code = code_of(error)
+            raise
+        finally:
+            metrics.on_request("grpc", path, Code.Name(code), perf_counter() - started)
+
+    return answer

@@ -10,6 +10,7 @@ from aioexec.distributed.security.security import Security
 from aioexec.errors import FailedPreconditionError, InternalError
 from aioexec.formats.protos import DataType
 from aioexec.serving import Limits, serve
+from aioexec.serving.application_keys import METRICS
 from aioexec.serving.protos import inference_pb2 as pb, prediction_pb2
 from tests.distributed.grpc_process import grpc_runs as grpc_runs
 from tests.serving.echo_models import Served
@@ -78,6 +79,17 @@ async def test_each_protocol_answers_on_one_port(served, channels):
     assert pb.ServerReadyResponse.FromString(ready).ready
     assert pb.ModelInferResponse.FromString(inferred).model_version == "1"
     assert prediction_pb2.PredictResponse.FromString(predicted).outputs["s"].string_val[0] == b"a"
+
+
+async def test_the_calls_are_in_the_metrics(served, channels):
+    async with serve(served.repository, grpc_port=0) as server:
+        channel = channels(server)
+        await channel.unary_unary(INFER)(request())
+        await status_of(channel.unary_unary(INFER)(b"\x0a\x7f"))
+        text = (await server.app[METRICS].reply()).decode()
+
+    for code in ("OK", "INVALID_ARGUMENT"):
+        assert f'aioexec_requests_total{{code="{code}",method="{INFER}",protocol="grpc"}} 1.0' in text
 
 
 async def test_a_stream_ends_when_its_requests_end(served, channels):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from aioexec.data_classes import dataclass
+from aioexec.errors import CANCELLED, UNKNOWN, OpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,13 @@ class Run:
     rows: int
     seconds: float
     code: int
+
+
+def code_of(error: BaseException) -> int:
+    """Return the canonical code of a run that ended with an exception."""
+    if isinstance(error, OpError):
+        return error.error_code
+    return CANCELLED if isinstance(error, asyncio.CancelledError) else UNKNOWN
 
 
 class RunListener(Protocol):

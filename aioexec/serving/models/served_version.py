@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import reprlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from time import perf_counter
@@ -11,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from aioexec.errors import CANCELLED, OK, UNKNOWN, InvalidArgumentError, OpError
+from aioexec.errors import OK, InvalidArgumentError
 from aioexec.graph.node import Tensor
-from aioexec.serving.models.run_listeners import Run, RunListener
+from aioexec.serving.models.run_listeners import Run, RunListener, code_of
 
 Array = npt.NDArray[Any]
 
@@ -104,11 +103,8 @@ class ServedVersion:
         started, code = perf_counter(), OK
         try:
             return await signature.run(inputs, outputs)
-        except asyncio.CancelledError:
-            code = CANCELLED
-            raise
-        except Exception as error:
-            code = error.error_code if isinstance(error, OpError) else UNKNOWN
+        except BaseException as error:
+            code = code_of(error)
             raise
         finally:
             seconds = perf_counter() - started
