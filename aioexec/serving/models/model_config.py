@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from aioexec.batching.options import bucket_sizes, check_limits
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.serving.models.version_policy import Latest, VersionPolicy
@@ -18,6 +19,15 @@ class Batching:
     max_delay: float
     max_queue: int
     buckets: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self.max_batch_size, self.max_delay, self.max_queue)
+        bucket_sizes(self.max_batch_size, self.buckets)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of rows that steps have."""
+        return bucket_sizes(self.max_batch_size, self.buckets)
 
 
 @dataclass(frozen=True, slots=True)

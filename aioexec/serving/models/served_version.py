@@ -10,8 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from aioexec.batching import Batcher
 from aioexec.errors import OK, InvalidArgumentError
 from aioexec.graph.node import Tensor
+from aioexec.serving.models.batched_signatures import CountedSteps, batched, rows_of
+from aioexec.serving.models.model_config import Batching
 from aioexec.serving.models.run_listeners import Run, RunListener, code_of
 
 Array = npt.NDArray[Any]
@@ -69,6 +72,7 @@ class ServedVersion:
         *,
         close: Callable[[], Awaitable[None]] | None = None,
         listeners: Sequence[RunListener] = (),
+        batching: Batching | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -76,6 +80,13 @@ class ServedVersion:
         self.signatures = model.signatures
         self._close = close  # None if the caller owns the model
         self._listeners = listeners
+        counted = {
+            name: CountedSteps(signature, self._on_step) for name, signature in self.signatures.items()
+        }
+        self._runners: Mapping[str, CountedSteps | Batcher] = {
+            name: signature if batching is None else batched(signature, batching)
+            for name, signature in counted.items()
+        }
 
     def signature(self, name: str) -> Signature:
         """Return the signature of that name.
@@ -99,27 +110,28 @@ class ServedVersion:
         Raises:
             InvalidArgumentError: no such signature, or names, dtypes or shapes differ from the signature's.
         """
-        signature = self.signature(signature_name)
+        self.signature(signature_name)
+        runner = self._runners[signature_name]
         started, code = perf_counter(), OK
         try:
-            return await signature.run(inputs, outputs)
+            return await runner.run(inputs, outputs)
         except BaseException as error:
             code = code_of(error)
             raise
         finally:
             seconds = perf_counter() - started
-            run = Run(self.name, self.version, signature_name, _rows(inputs), seconds, code)
+            run = Run(self.name, self.version, signature_name, rows_of(inputs), seconds, code)
             for listener in self._listeners:
                 listener.on_run(run)
-                listener.on_step(self.name, self.version, run.rows)
 
     async def close(self) -> None:
         """Close the model, unless the caller owns it; no lease may be left."""
+        for runner in self._runners.values():
+            if isinstance(runner, Batcher):
+                await runner.close()
         if self._close is not None:
             await self._close()
 
-
-def _rows(inputs: Mapping[str, Any]) -> int:
-    """The size of the batch: the first dimension of the first input."""
-    shape = np.shape(next(iter(inputs.values()), ()))
-    return shape[0] if shape else 1
+    def _on_step(self, rows: int) -> None:
+        for listener in self._listeners:
+            listener.on_step(self.name, self.version, rows)

@@ -42,28 +42,34 @@ async def load_version(
 ) -> ServedVersion:
     """Load a version from its folder, and warm it."""
     model = await load(path)
-    served = ServedVersion(config.name, version, model, close=model.close, listeners=listeners)
+    served = ServedVersion(
+        config.name, version, model, close=model.close, listeners=listeners, batching=config.batching
+    )
     if config.is_warmed:
         try:
-            await _warm(served)
+            await _warm(served, [1] if config.batching is None else config.batching.sizes)
         except BaseException:
             await served.close()
             raise
     return served
 
 
-async def _warm(served: ServedVersion) -> None:
-    """Run each signature with zeros; one that fails for them is left as it is, since zeros may be no valid input."""
+async def _warm(served: ServedVersion, sizes: Sequence[int]) -> None:
+    """Run each signature with zeros, in batches of these sizes.
+
+    One that fails for them is left as it is, since zeros may be no valid input.
+    """
     try:
         async with asyncio.timeout(_WARM_SECONDS):
             for signature in served.signatures.values():
-                await _run(signature)
+                for size in sizes:
+                    await _run(signature, size)
     except TimeoutError:
         _log.warning("model %r version %d: not warm after %g s", served.name, served.version, _WARM_SECONDS)
 
 
-async def _run(signature: Signature) -> None:
-    inputs = {name: _zeros(tensor) for name, tensor in signature.inputs.items()}
+async def _run(signature: Signature, size: int) -> None:
+    inputs = {name: _zeros(tensor, size) for name, tensor in signature.inputs.items()}
     try:
         for _ in range(_RUNS):
             await signature.run(inputs)
@@ -71,9 +77,11 @@ async def _run(signature: Signature) -> None:
         _log.info("signature %r is not warmed: %s", signature.name, error.message)
 
 
-def _zeros(tensor: Tensor) -> npt.NDArray[Any]:
-    """Zeros of the tensor's dtype and shape, with 1 for each unknown dimension."""
-    shape = [1 if size is None else size for size in tensor.dims or ()]
+def _zeros(tensor: Tensor, size: int) -> npt.NDArray[Any]:
+    """Zeros of the tensor's dtype and shape, with `size` for an unknown first dimension, and 1 for the others."""
+    shape = [1 if known is None else known for known in tensor.dims or ()]
+    if shape and tensor.dims is not None and tensor.dims[0] is None:
+        shape[0] = size
     if tensor.dtype == string:
         return np.full(shape, b"", object)
     return np.zeros(shape, tensor.dtype.as_numpy_dtype)

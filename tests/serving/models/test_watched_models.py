@@ -9,7 +9,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError
-from aioexec.serving.models.model_config import ModelConfig
+from aioexec.saved_model.signature import Signature
+from aioexec.serving.models.model_config import Batching, ModelConfig
 from aioexec.serving.models.version_policy import All
 from aioexec.serving.repository import Repository
 
@@ -228,6 +229,69 @@ async def test_an_exception_of_the_block_is_raised_as_it_is(load, folder):
         async with watching(load, folder):
             raise ZeroDivisionError
     assert load.paths == [] or load.models == {} or load.models["1"].is_closed
+
+
+class Recorded:
+    """A listener that records runs and steps."""
+
+    def __init__(self):
+        self.runs, self.steps = [], []
+
+    def on_run(self, run):
+        self.runs.append((run.model, run.version, run.signature, run.rows, run.code))
+
+    def on_step(self, model, version, rows):
+        self.steps.append((model, version, rows))
+
+
+async def test_requests_are_joined_to_batches_of_the_sizes_that_were_warmed(folder):
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [None, 2], name="x")
+        scalar = ax.placeholder(ax.float32, [], name="scalar")
+
+    class Sums:
+        def __init__(self):
+            self.sizes = []
+            self.is_closed = False
+            session = ax.Session(graph=graph)
+            self.session = session
+            self.signatures = {
+                "sums": Signature("sums", {"x": x}, {"y": x * 2.0}, self),
+                "scalar": Signature("scalar", {"x": scalar}, {"y": scalar + 1.0}, self),
+            }
+
+        async def run(self, fetches, feed_dict=None):
+            self.sizes.append([value.shape[0] if value.ndim else None for value in feed_dict.values()])
+            return await self.session.run(fetches, feed_dict)
+
+        async def close(self):
+            await self.session.close()
+            self.is_closed = True
+
+    write(folder, 1, 0)
+    with graph.as_default():
+        model, recorded = Sums(), Recorded()
+
+    async def load(path):
+        return model
+
+    async with watching(load, folder, batching=Batching(4, 0.01, 100, (2, 4))) as repository:
+        repository.listeners.append(recorded)
+        await asyncio.sleep(1)
+        warmed, model.sizes = sorted(model.sizes, key=str), []
+
+        with repository.lease("adder") as served:
+            results = await asyncio.gather(
+                *(served.run("sums", {"x": np.full((1, 2), n, np.float32)}) for n in range(3)),
+                served.run("scalar", {"x": np.float32(4)}),
+            )
+
+    assert warmed == [[2]] * 2 + [[4]] * 2 + [[None]] * 4
+    assert [result["y"].tolist() for result in results] == [[[0, 0]], [[2, 2]], [[4, 4]], 5]
+    assert sorted(model.sizes, key=str) == [[4], [None]]
+    assert sorted(recorded.steps) == [("adder", 1, 1), ("adder", 1, 4)]
+    assert sorted(recorded.runs) == [("adder", 1, "scalar", 1, 0)] + [("adder", 1, "sums", 1, 0)] * 3
+    assert model.is_closed
 
 
 async def test_two_models_of_one_name_are_refused(load, folder):
