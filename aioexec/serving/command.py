@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -32,14 +31,12 @@ from aioexec.serving.limits import Limits
 from aioexec.serving.models.model_config import ModelConfig
 from aioexec.serving.repository import POLL_SECONDS, Repository
 from aioexec.serving.server import Server, serve
-from aioexec.serving.telemetry.logs import JsonFormatter
+from aioexec.serving.telemetry.logs import logs_on_stderr
 
 try:
     from uvloop import new_event_loop
 except ImportError:  # not available on Windows
     from asyncio import new_event_loop  # type: ignore[assignment]
-
-_LOG: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _DEFAULTS: Final[Mapping[str, Any]] = {"host": "127.0.0.1", "port": 8501, "insecure": False, "grace": 10.0}
 
@@ -95,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log", choices=("text", "json"), default="text", help="the format of logs on stderr (default: text)"
     )
+    parser.add_argument("--log-requests", action="store_true", help="log each request too")
     add_json(parser)
     add_examples(
         parser,
@@ -112,9 +110,9 @@ aioexec serve --model digits=exports/digits --host 0.0.0.0 --tls-cert server.pem
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal arrives; return 0 after a clean end."""
-    _log_to_stderr(as_json=arguments.log == "json")
     settings = _settings(arguments)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    logs = logs_on_stderr(as_json=arguments.log == "json", with_requests=arguments.log_requests)
+    with logs, asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(settings, as_json=arguments.json))
     return 0
 
@@ -202,12 +200,6 @@ async def _signalled() -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stop, each)
     await arrived.wait()
-
-
-def _log_to_stderr(*, as_json: bool) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(_LOG))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def _model(text: str) -> ModelConfig:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import sys
 
 import numpy as np
 import pytest
@@ -140,16 +139,3 @@ async def test_each_request_is_logged_as_a_line_of_json(server, spans, caplog):
         "trace_id": TRACEPARENT[3:35],
     }
     assert line["message"].startswith(f"POST '{PATH}' 200 ")
-
-
-async def test_a_log_line_is_one_line_with_the_traceback():
-    try:
-        raise ValueError("a\nb")
-    except ValueError:
-        record = logging.LogRecord("name", logging.ERROR, "file", 1, "message\n%s", ("x",), sys.exc_info())
-
-    text = JsonFormatter().format(record)
-
-    assert "\n" not in text
-    assert json.loads(text)["message"] == "message\nx"
-    assert "ValueError: a\nb" in json.loads(text)["exception"]
