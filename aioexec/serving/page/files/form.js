@@ -94,7 +94,7 @@ function barsOf(value) {
     html("li", { class: share === most ? "most" : "" },
       html("span", { class: "bar-index" }, String(index)),
       trackOf(share),
-      html("span", {}, number(share)))))];
+      html("span", {}, share > 0 && share < 0.001 ? "< 0.001" : share.toFixed(3)))))];
 }
 
 function trackOf(share) {
