@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 
 import aiohttp
-import numpy as np
 import pytest
 
 import aioexec as ax
 from aioexec.distributed.security.security import Security
-from aioexec.observability import metrics
+from aioexec.errors import OK, UNKNOWN
 from aioexec.saved_model.signature import Signature
 from aioexec.serving import serve
+from aioexec.serving.models.run_listeners import Run
 from aioexec.serving.page import live, routes
-from aioexec.serving.page.live import latencies_of
+from aioexec.serving.page.run_durations import RunDurations
 from aioexec.serving.page.static_files import is_static
 
 pytestmark = pytest.mark.network
@@ -124,21 +125,21 @@ async def test_a_bad_request_for_a_trace_is_refused(http, path, status, message)
     assert message in answer["error"]
 
 
-async def test_samples_count_the_steps_between_them(http, models, monkeypatch):
+async def test_samples_count_the_requests_between_them(http, monkeypatch):
     monkeypatch.setattr(live, "INTERVAL", 0.02)
     async with http.get("page/live") as reply:
         first = await next_sample(reply)
-        before = metrics.STEPS.value
-        await models["sums"].run({"x": np.ones([1, 2])})
-        steps = metrics.STEPS.value - before
+        for _ in range(2):
+            async with http.post("v1/models/sums:predict", json={"inputs": [[1, 2]]}) as answer:
+                assert answer.status == 200
         samples: list[dict[str, Any]] = []
-        while sum(sample["steps"] for sample in samples) < steps:
+        while sum(sample["runs"] for sample in samples) < 2:
             samples.append(await next_sample(reply))
 
     assert reply.headers["Content-Type"] == "text/event-stream"
     assert first["models"] == {"sums": {"1": "AVAILABLE"}}
     assert first["seconds"] >= 0.02
-    assert [sample["failed_steps"] for sample in samples] == [0] * len(samples)
+    assert [sample["failed_runs"] for sample in samples] == [0] * len(samples)
     latency, lag = samples[-1]["latency_ms"], samples[-1]["lag_ms"]
     assert 0 < latency["p50"] <= latency["p99"]
     assert 0 <= lag["p50"] <= lag["p99"] <= lag["max"]
@@ -201,14 +202,23 @@ def test_other_paths_need_the_token(path):
     assert not is_static(path)
 
 
-def test_percentiles_are_taken_within_the_buckets():
-    buckets = [0] * 64
-    assert latencies_of(buckets) is None
+def test_percentiles_are_within_a_tenth_above_the_durations():
+    runs = RunDurations()
+    durations = [0.001] * 50 + [0.02] * 49 + [3.0]
+    for seconds in durations:
+        runs.on_run(Run("sums", 1, "serving_default", 1, seconds, OK if seconds < 1 else UNKNOWN))
 
-    buckets[0] = 98  # up to 1 µs
-    buckets[11] = 2  # above 1,024 and up to 2,048 µs
-    latencies = latencies_of(buckets)
+    assert (runs.count, runs.failed) == (100, 1)
+    for share, milliseconds in ((0.5, 1), (0.51, 20), (0.99, 20), (1, 3000)):
+        assert milliseconds <= runs.percentile_ms(share) <= 1.1 * milliseconds
 
-    assert latencies is not None
-    assert latencies["p50"] == pytest.approx(50 / 98 / 1e3)
-    assert latencies["p99"] == pytest.approx(1.024 + 1.024 / 2)
+
+async def test_nothing_listens_after_the_page_is_closed(server, monkeypatch):
+    monkeypatch.setattr(live, "INTERVAL", 0.01)
+    before = [*server.repository.listeners]
+
+    async with aclosing(live.samples(server.repository, asyncio.Event())) as samples:
+        await anext(samples)
+        assert len(server.repository.listeners) == len(before) + 1
+
+    assert server.repository.listeners == before

@@ -11,8 +11,8 @@ import { showTimeline } from "./timeline.js";
 const RECONNECT = 2000; // milliseconds
 
 const plots = {
-  throughput: new Plot(byId("throughput"), "Throughput", "steps/s", 1, ["", "failed"]),
-  latency: new Plot(byId("latency"), "Latency of steps", "ms", 0.1, ["p50", "p99"]),
+  throughput: new Plot(byId("throughput"), "Throughput", "requests/s", 1, ["", "failed"]),
+  latency: new Plot(byId("latency"), "Latency", "ms", 0.1, ["p50", "p99"]),
   lag: new Plot(byId("lag"), "Event loop lag", "ms", 1, ["p99", "max"]),
 };
 
@@ -144,7 +144,7 @@ function outputsOf(version) {
 
 function show(sample) {
   const at = performance.now() / 1000;
-  plots.throughput.add(at, [sample.steps / sample.seconds, sample.failed_steps / sample.seconds]);
+  plots.throughput.add(at, [sample.runs / sample.seconds, sample.failed_runs / sample.seconds]);
   plots.latency.add(at, [sample.latency_ms?.p50 ?? null, sample.latency_ms?.p99 ?? null]);
   plots.lag.add(at, [sample.lag_ms.p99, sample.lag_ms.max]);
 }
