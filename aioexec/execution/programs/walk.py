@@ -49,11 +49,12 @@ class Walk(RunMemory):
         return outcome
 
     def _walk_breaks(self, resume: Entry, until: int | None) -> int:
-        """Execute rows at which the walker stops, until the outcome is another one, or the time is over."""
+        """Execute rows at which the walker stops, until the outcome is another one, or the time is over.
+
+        Native rows that follow a break are few, or the walker's fuel bounds them: to go on with them takes less than a worker.
+        """
         outcome: int = Outcome.BREAK
         while outcome == Outcome.BREAK:
-            if until is not None and perf_counter_ns() > until:
-                return Outcome.PAUSED
             position = int(self.frame.words[walking.PC])
             began = 0 if self.trace is None else perf_counter_ns()
             try:
@@ -64,7 +65,12 @@ class Walk(RunMemory):
             if outcome != Outcome.DONE:
                 break
             self.frame.words[walking.PC] += 1
+            is_over = until is not None and perf_counter_ns() > until
+            if is_over and position in self.program.parallel_regions:
+                return Outcome.PAUSED
             outcome = resume(self.frame.words)
+            if outcome == Outcome.BREAK and is_over:
+                return Outcome.PAUSED
         return outcome
 
     def _stopped_at(self, position: int, until: int | None) -> int:
