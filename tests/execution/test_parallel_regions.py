@@ -39,6 +39,38 @@ def regions_of(session: ax.Session) -> list[ParallelRegion]:
     return [region for program in programs(session) for region in program.variant.parallel_regions]
 
 
+# Variables
+
+
+async def test_updates_of_a_variable_are_one_after_another(parallel):
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [1026])
+        counter = ax.Variable(0, use_resource=True, trainable=False)
+        branches = []
+        for k in range(12):
+            with ax.control_dependencies([counter.assign_add(1)]):
+                branches.append(ax.tanh(x * k))
+        y = ax.add_n(branches)
+
+    async with session_with(graph, 3) as session:
+        await session.run(counter.initializer)
+        for _ in range(20):
+            await session.run(y, {x: np.ones(1026, np.float32)})
+        assert await session.run(counter) == 20 * 12
+        (region,) = regions_of(session)
+        (variant,) = [program.variant for program in programs(session) if program.variant.parallel_regions]
+
+    updates = [
+        task
+        for task in region.tasks
+        for row in variant.rows[task.start : task.end]
+        if isinstance(row, ProgramRow)
+        and variant.instructions[row.position].node.op.type == "AssignAddVariableOp"
+    ]
+    chain = list(dict.fromkeys(updates))
+    assert [task.waits for task in chain] == [0] + [1] * (len(chain) - 1)
+
+
 # Workers
 
 

@@ -224,12 +224,13 @@ def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[in
 
 
 def _is_share_of(row: PendingRow, other: PendingRow) -> bool:
-    """Whether two rows are shares of one piece of work, each with scratch memory of its own if they need any.
+    """Whether two rows are shares of one instruction's work, each with scratch memory of its own if they need any.
 
-    What all units use, without a stride, is only read.
+    What all units use, without a stride, is only read. Elementwise launches are cached, so rows of different instructions may
+    have the same units: two updates of a variable, for one.
     """
     units = row.launch.units
-    if units is None or units is not other.launch.units:
+    if units is None or units is not other.launch.units or row.position != other.position:
         return False
     operands = zip(units.strides, row.operands, other.operands, strict=True)
     return all(not stride or mine[1] != theirs[1] for stride, mine, theirs in operands)
