@@ -47,6 +47,9 @@ COMMANDS = {
     "port": Command(
         "aioexec.porting.command", "rewrite programs of TensorFlow 1.x: imports, `async` and `await`"
     ),
+    "run": Command(
+        "aioexec.inspection.run_command", "run a step of a model in files, with feeds from the command line"
+    ),
     "serve": Command(
         "aioexec.serving.command", "serve SavedModels over HTTP, with TensorFlow Serving's interface"
     ),

@@ -10,7 +10,7 @@ from aioexec.formats.proto_files import read_proto
 from aioexec.formats.protos import GraphDef, MetaGraphDef
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.graphdef_import import import_graph_def
-from aioexec.train import import_meta_graph
+from aioexec.train import Saver, import_meta_graph
 
 
 def read_graph(path: Path) -> Graph:
@@ -21,20 +21,28 @@ def read_graph(path: Path) -> Graph:
         DataLossError: it contains no graph.
         InvalidArgumentError: the graph cannot run here.
     """
-    message = _read(path)
+    return read_graph_and_saver(path)[0]
+
+
+def read_graph_and_saver(path: Path) -> tuple[Graph, Saver | None]:
+    """The graph in a file, and the saver of its variables, which only a MetaGraphDef has; raises as `read_graph` does."""
+    message, saver = read_message(path), None
     graph = Graph()
     with graph.as_default():
         if isinstance(message, MetaGraphDef):
-            import_meta_graph(message, clear_devices=True)
+            saver = import_meta_graph(message, clear_devices=True)
         else:
             for node in message.node:
                 node.device = ""
             import_graph_def(message, name="")
-    return graph
+    return graph, saver
 
 
-def _read(path: Path) -> Any:
-    """Parse a message. The bytes of one kind may parse as another; then no node of the result has an op."""
+def read_message(path: Path) -> Any:
+    """Parse a MetaGraphDef or GraphDef; raises as `read_graph` does.
+
+    The bytes of one kind may parse as another; then no node of the result has an op.
+    """
     errors = []
     for kind in (MetaGraphDef, GraphDef):
         try:

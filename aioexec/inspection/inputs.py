@@ -14,8 +14,8 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
+from aioexec.inspection.models import OpenModel
 
 _SEED = 7
 _FEED = re.compile(r"(?P<name>[^=]+)=(?P<shape>[\d,x]*)(:(?P<dtype>\w+))?")
@@ -46,23 +46,8 @@ def parse_feed(text: str) -> Feed:
         raise ValueError(str(error)) from error
 
 
-def named(graph: Graph, name: str) -> Tensor | Operation:
-    """The tensor or operation with this name; for an operation with outputs the first one.
-
-    Raises:
-        InvalidArgumentError: there is none.
-    """
-    try:
-        if ":" in name:
-            return graph.get_tensor_by_name(name)
-        operation = graph.get_operation_by_name(name)
-    except (KeyError, ValueError) as error:
-        raise InvalidArgumentError(f"the graph has no {name!r}") from error
-    return operation.outputs[0] if operation.outputs else operation
-
-
 def made_feeds(
-    graph: Graph, fetches: Sequence[Tensor | Operation], asked: Iterable[Feed]
+    model: OpenModel, fetches: Sequence[Tensor | Operation], asked: Iterable[Feed]
 ) -> dict[Tensor, Any]:
     """Values for the given feeds, and for the placeholders of known shape that a step needs.
 
@@ -72,9 +57,7 @@ def made_feeds(
     random = np.random.default_rng(_SEED)
     feeds: dict[Tensor, Any] = {}
     for feed in asked:
-        tensor = named(graph, feed.name)
-        if not isinstance(tensor, Tensor):
-            raise InvalidArgumentError(f"{feed.name!r} has no output that could be fed")
+        tensor = model.feed(feed.name)
         feeds[tensor] = _made(random, feed.shape, feed.dtype or tensor.dtype)
     for operation in _needed_operations(fetches, feeds):
         if operation.type == "Placeholder":

@@ -10,16 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import InvalidArgumentError
-from aioexec.formats.protos import ConfigProto
-from aioexec.graph.graph import Graph
-from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
-from aioexec.inspection.graph_files import read_graph
-from aioexec.inspection.inputs import made_feeds, named, parse_feed
+from aioexec.inspection.inputs import made_feeds, parse_feed
+from aioexec.inspection.models import open_model
 from aioexec.sessions.session import Session
-
-_VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser, *, graph_required: bool = Tru
     """Add the arguments that define a step."""
     parser.add_argument(
         "graph",
-        metavar="GRAPH",
+        metavar="MODEL",
         type=Path,
         nargs=None if graph_required else "?",
-        help="a GraphDef or MetaGraphDef (a checkpoint's .meta): bytes or text",
+        help="a SavedModel's folder, or a file with a GraphDef or MetaGraphDef (a checkpoint's .meta): bytes or text",
     )
+    parser.add_argument("--signature", help="of a SavedModel; by default serving_default, or the only one")
     parser.add_argument(
         "--fetch",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="tensors and operations of the step; by default the results that nothing in the graph uses",
+        help="tensors and operations of the step; by default the outputs of the signature, or the results "
+        "that nothing in the graph uses",
     )
     parser.add_argument(
         "--feed",
@@ -74,48 +70,7 @@ def run(arguments: argparse.Namespace, look: Callable[[Stepping], Coroutine[Any,
 
 @contextlib.asynccontextmanager
 async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
-    graph = await asyncio.to_thread(read_graph, arguments.graph)
-    fetches = [named(graph, name) for name in arguments.fetch] or results(graph)
-    feeds = made_feeds(graph, fetches, arguments.feed)
-    initializers = _initializers(graph)
-    config = ConfigProto()
-    config.aioexec.jit = "eager"  # the output must not depend on the progress of a background compilation
-    async with Session(graph=graph, config=config) as session:
-        if initializers:
-            await session.run(initializers)
-        yield Stepping(session, fetches, feeds)
-
-
-def results(graph: Graph) -> list[Tensor | Operation]:
-    """The outputs that no operation of the graph uses, except references, which assignments return.
-
-    Those of operations with control inputs are no results either: that of a `Saver` would write a checkpoint.
-
-    Raises:
-        InvalidArgumentError: there are none.
-    """
-    found: list[Tensor | Operation] = [
-        output
-        for operation in graph.get_operations()
-        if operation.type not in ("Placeholder", "Const") and not operation.control_inputs
-        for output in operation.outputs
-        if not (output.consumers() or output.dtype.is_ref)
-    ]
-    if not found:
-        raise InvalidArgumentError("the graph has no results: name the tensors to compute with --fetch")
-    return found
-
-
-def _initializers(graph: Graph) -> list[Operation]:
-    """The ops that initialize variables and tables: from the collections, otherwise by TensorFlow's names."""
-    variables = {
-        *graph.get_collection(GraphKeys.GLOBAL_VARIABLES),
-        *graph.get_collection(GraphKeys.LOCAL_VARIABLES),
-    }
-    if variables:
-        return [variable.initializer for variable in variables] + graph.get_collection(
-            GraphKeys.TABLE_INITIALIZERS
-        )
-    operations = {operation.name: operation for operation in graph.get_operations()}
-    names = [f"{name}/Assign" for name, operation in operations.items() if operation.type in _VARIABLES]
-    return [operations[name] for name in names if name in operations]
+    async with open_model(arguments.graph, signature=arguments.signature) as model:
+        fetches = [model.fetch(name) for name in arguments.fetch] or model.results()
+        feeds = made_feeds(model, fetches, arguments.feed)
+        yield Stepping(model.session, fetches, feeds)

@@ -13,7 +13,7 @@ import aioexec as ax
 from aioexec import cli
 from aioexec.devices.jit import usual_kernels
 from aioexec.graph.kernels.kernel import ElementwiseKernel
-from aioexec.inspection.stepping import results
+from aioexec.inspection.models import results
 
 
 @pytest.fixture
