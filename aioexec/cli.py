@@ -37,6 +37,9 @@ class Command:
 
 
 COMMANDS = {
+    "checkpoint": Command(
+        "aioexec.checkpoint_tools.command", "list, compare, average and convert checkpoints"
+    ),
     "completion": Command("aioexec.completion", "write the script that completes this command in a shell"),
     "demo": Command(
         "aioexec.demo.command", "train on real data while the same event loop serves predictions"

@@ -39,7 +39,7 @@ ROWS: list[list[str]] = [
         "python_io < queue < raw_ops < resource_loader < sparse < spectral < "
         "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < tpu < gen_ops < python < client < test < examples < "
-        "aioexec < demo < inspection < porting < cli < completion",
+        "aioexec < demo < checkpoint_tools < inspection < porting < cli < completion",
         "blocking < test < aioexec < testing",
     ],
 ]

@@ -1,0 +1,1 @@
+"""`aioexec checkpoint`: lists, compares, averages and converts checkpoints, one tensor at a time."""
