@@ -37,6 +37,9 @@ class Command:
 
 
 COMMANDS = {
+    "bench": Command(
+        "aioexec.inspection.bench_command", "measure latency and throughput of a step of a model in files"
+    ),
     "checkpoint": Command(
         "aioexec.checkpoint_tools.command", "list, compare, average and convert checkpoints"
     ),
@@ -46,6 +49,9 @@ COMMANDS = {
     ),
     "explain": Command(
         "aioexec.inspection.explain_command", "show how a step of a graph in a file is executed"
+    ),
+    "inspect": Command(
+        "aioexec.inspection.inspect_command", "show what a model or checkpoint in files consists of"
     ),
     "port": Command(
         "aioexec.porting.command", "rewrite programs of TensorFlow 1.x: imports, `async` and `await`"

@@ -1,6 +1,7 @@
 """The command line finds its subcommands in a table and loads only the chosen one."""
 
 import argparse
+import re
 import shlex
 import shutil
 import subprocess
@@ -131,7 +132,7 @@ def test_every_command_explains_its_arguments_and_has_examples_that_parse():
     for name, parser in parsers().items():
         assert parser.description, name
         assert [action.dest for action in parser._actions if not action.help] == [], name
-        lines = [line.strip() for line in (parser.epilog or "").splitlines() if " aioexec " in line]
+        lines = re.findall(r"^ *((?:\w+=\S+ )?aioexec .*)", parser.epilog or "", flags=re.MULTILINE)
         assert lines, name
         for line in lines:
             words = shlex.split(line.split(" | ")[0].split(" > ")[0].split(" && ")[0])
