@@ -31,6 +31,11 @@ def print_json(data: Any) -> None:
     print(json.dumps(_plain(data), indent=1, allow_nan=False))
 
 
+def print_json_line(data: Any) -> None:
+    """Print the same as one line, at once: a program that has started a server waits for the end of a line."""
+    print(json.dumps(_plain(data), allow_nan=False), flush=True)
+
+
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), title: str = ""
 ) -> None:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import os
-import signal
 from collections.abc import Mapping
 from typing import Any, Final
 
 from aioexec.command_line.arguments import add_examples, add_json, seconds
+from aioexec.command_line.output import print_json_line
+from aioexec.command_line.signals import EndSignal
 from aioexec.data_classes import dataclass
-from aioexec.distributed.security.security import (
-    CA_VARIABLE,
-    CERTIFICATE_VARIABLE,
-    KEY_VARIABLE,
-    TOKEN_VARIABLE,
-    Security,
-)
+from aioexec.distributed.security.options import add_security_options, security_of
+from aioexec.distributed.security.security import Security
 from aioexec.errors import InvalidArgumentError
 from aioexec.saved_model.loaded_model import load
 from aioexec.serving.config_file import ServerConfig, read_config
@@ -38,19 +33,7 @@ try:
 except ImportError:  # not available on Windows
     from asyncio import new_event_loop  # type: ignore[assignment]
 
-_DEFAULTS: Final[Mapping[str, Any]] = {"host": "127.0.0.1", "port": 8501, "insecure": False, "grace": 10.0}
-
-_SECURITY_FILES: Final = (
-    ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of the server's certificate"),
-    ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
-    ("--tls-ca", CA_VARIABLE, "PEM file of the certificates that sign those of clients, which then need one"),
-    (
-        "--token-file",
-        TOKEN_VARIABLE,
-        "file with the token that every client sends: Authorization: Bearer TOKEN",
-    ),
-)
-"""Options that name a file, the environment variable with the default, and the file's content."""
+_DEFAULTS: Final[Mapping[str, Any]] = {"host": "127.0.0.1", "port": 8501, "grace": 10.0}
 
 _log = logging.getLogger(__name__)
 
@@ -78,14 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grpc-port", type=_port, help="port of gRPC (default: no gRPC); 0 is any that is free"
     )
-    for option, variable, meaning in _SECURITY_FILES:
-        parser.add_argument(option, metavar="FILE", help=f"{meaning} (or {variable})")
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        default=None,
-        help="accept every client, from other machines too, with neither token nor certificate",
-    )
+    add_security_options(parser)
     parser.add_argument(
         "--grace", type=seconds, help="seconds that requests have to end after SIGTERM (default: 10)"
     )
@@ -141,17 +117,11 @@ def _settings(arguments: argparse.Namespace) -> _Settings:
     if not config.models:
         raise InvalidArgumentError("expected a model: give --model NAME=PATH, or --config FILE")
 
-    def option(name: str, variable: str | None = None) -> Any:
+    def option(name: str) -> Any:
         given = getattr(arguments, name)
-        if given is not None:
-            return given
-        default = _DEFAULTS.get(name) if variable is None else os.environ.get(variable) or None
-        return config.options.get(name, default)
+        return config.options.get(name, _DEFAULTS.get(name)) if given is None else given
 
-    files = [
-        option(name.removeprefix("--").replace("-", "_"), variable) for name, variable, _ in _SECURITY_FILES
-    ]
-    security = Security.from_files(*files, insecure=option("insecure"))
+    security = security_of(arguments, config.options)
     return _Settings(config, option("host"), option("port"), option("grpc_port"), security, option("grace"))
 
 
@@ -169,8 +139,9 @@ async def _serve(settings: _Settings, *, as_json: bool) -> None:
             grace=settings.grace,
         ) as server,
     ):
+        end = EndSignal()
         _announce(server, as_json=as_json)
-        await _signalled()
+        await end.wait()
         server.drain()
         _log.info("ending: requests have %g s", settings.grace)
     _log.info("ended")
@@ -180,26 +151,10 @@ def _announce(server: Server, *, as_json: bool) -> None:
     names = server.repository.names()
     if as_json:
         grpc = None if server.grpc is None else server.grpc.address
-        line = {"url": server.url, "grpc": grpc, "models": names, "pid": os.getpid()}
-        print(json.dumps(line), flush=True)  # one line: the program that reads it waits for the end of a line
+        print_json_line({"url": server.url, "grpc": grpc, "models": names, "pid": os.getpid()})
     else:
         grpc = "" if server.grpc is None else f", gRPC at {server.grpc.address}"
         print(f"serving {', '.join(names)} at {server.url}{grpc}", flush=True)
-
-
-async def _signalled() -> None:
-    """Wait for a signal; the next one ends the process at once."""
-    arrived = asyncio.Event()
-
-    def stop(number: int) -> None:
-        if arrived.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        arrived.set()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, stop, each)
-    await arrived.wait()
 
 
 def _model(text: str) -> ModelConfig:

@@ -8,22 +8,16 @@ import argparse
 import asyncio
 import json
 import logging
-import os
-import signal
 import sys
 from typing import Any
 
 from aioexec.command_line.arguments import add_examples, add_json, seconds
-from aioexec.command_line.output import print_json
+from aioexec.command_line.output import print_json_line
+from aioexec.command_line.signals import EndSignal
 from aioexec.distributed.cluster.cluster import ClusterSpec
 from aioexec.distributed.cluster.cluster_resolver import VARIABLE, TFConfigClusterResolver
-from aioexec.distributed.security.security import (
-    CA_VARIABLE,
-    CERTIFICATE_VARIABLE,
-    KEY_VARIABLE,
-    TOKEN_VARIABLE,
-    Security,
-)
+from aioexec.distributed.security.options import add_security_options, security_of
+from aioexec.distributed.security.security import Security
 from aioexec.distributed.server.server import Server
 from aioexec.errors import InvalidArgumentError, OpError
 
@@ -36,14 +30,6 @@ logger = logging.getLogger(__name__)
 
 _GRACE = 10.0
 _LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-_SECURITY_FILES = (
-    ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of this server's certificate"),
-    ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
-    ("--tls-ca", CA_VARIABLE, "PEM file of the certificates that sign those of clients and other servers"),
-    ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
-)
-"""Options that name a file, the environment variable with the default, and the file's content."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,18 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="listen there instead of at the address in the cluster: 0.0.0.0 for all of this machine",
     )
     parser.add_argument("--config", type=_config, help="a ConfigProto, as text or JSON")
-    for option, variable, meaning in _SECURITY_FILES:
-        parser.add_argument(
-            option,
-            metavar="FILE",
-            default=os.environ.get(variable) or None,
-            help=f"{meaning} (or {variable})",
-        )
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        help="admit every client, here and from other machines, with neither certificate nor token",
-    )
+    add_security_options(parser)
     parser.add_argument(
         "--grace",
         type=seconds,
@@ -98,13 +73,7 @@ aioexec server --listen 0.0.0.0 --tls-cert node.pem --tls-key node.key --tls-ca 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal arrives; returns 0 after a clean end, 1 if it could not serve."""
     logging.basicConfig(level=logging.INFO, format=_LOG, stream=sys.stderr)
-    security = Security.from_files(
-        arguments.tls_cert,
-        arguments.tls_key,
-        arguments.tls_ca,
-        arguments.token_file,
-        insecure=arguments.insecure,
-    )
+    security = security_of(arguments)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(_serve(arguments, security))
     return 0
@@ -135,24 +104,14 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
 
 async def _wait_until_signalled(server: Server, *, as_json: bool) -> None:
     """Serve until a signal arrives; the next one ends the process at once."""
-    signalled = asyncio.Event()
-
-    def stop(number: int) -> None:
-        if signalled.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        signalled.set()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, stop, each)
+    end = EndSignal()
     await server.serve()
     devices = [device.name for device in server.devices.list_devices()]
     if as_json:
-        print_json({"target": server.target, "task": server.task, "devices": devices})
+        print_json_line({"target": server.target, "task": server.task, "devices": devices})
     else:
-        print(f"{server.target} serves {server.task} with {', '.join(devices)}")
-    sys.stdout.flush()
-    await signalled.wait()
+        print(f"{server.target} serves {server.task} with {', '.join(devices)}", flush=True)
+    await end.wait()
 
 
 def _cluster(text: str) -> ClusterSpec:
