@@ -14,7 +14,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from aioexec.batching.batched_models import Array, Function, GroupKey, Model, Signature, batched_model
+from aioexec.batching.batched_models import (
+    Array,
+    Function,
+    GroupKey,
+    Layout,
+    Model,
+    Signature,
+    batched_model,
+    layout_of,
+)
 from aioexec.batching.joining import (
     LARGE,
     Outputs,
@@ -81,8 +90,8 @@ class Batcher:
         GraphTypeError, GraphValueError: a limit is out of range, or the model has an input without batch.
 
     Constant: `_model`, `_scheduler`, `_loop`, `_context` (steps run in the context in which the batcher was made).
-    State: `_tasks` has the task of each running batch; `_timer` calls `_wake` at `_armed`, the scheduler's alarm when
-    it was set.
+    State: `_layout` is that of the last request whose values were checked; `_tasks` has the task of each running batch;
+    `_timer` calls `_wake` at `_armed`, the scheduler's alarm when it was set.
     """
 
     def __init__(
@@ -101,6 +110,7 @@ class Batcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
         self._tasks: dict[Batch, asyncio.Task[list[Outputs]]] = {}
+        self._layout: Layout | None = None
         self._timer: asyncio.Handle | None = None
         self._armed: float | None = None
 
@@ -135,10 +145,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._check_loop(loop)
-        if self._model.is_slow(inputs):
-            key, values = await in_thread(self._model.values_of, inputs, outputs)
+        requested = None if outputs is None else tuple(outputs)
+        layout = self._layout
+        values = None if layout is None or layout.key[0] != requested else layout.values_of(inputs)
+        if layout is not None and values is not None:
+            key = layout.key
         else:
-            key, values = self._model.values_of(inputs, outputs)
+            key, values = await self._checked(inputs, requested)
         answer: asyncio.Future[Pieces] = loop.create_future()
         call = _Call(key, caller, values, loop.time(), answer)
         scheduler = self._scheduler
@@ -158,6 +171,17 @@ class Batcher:
         if sum(bytes_of(part.values()) for _, part in pieces) > LARGE:
             return await in_thread(assemble, pieces)
         return assemble(pieces)
+
+    async def _checked(
+        self, inputs: Mapping[str, Any], outputs: tuple[str, ...] | None
+    ) -> tuple[GroupKey, list[Array]]:
+        """The group and the values of a request, unless they are wrong."""
+        if self._model.is_slow(inputs):
+            key, values = await in_thread(self._model.values_of, inputs, outputs)
+        else:
+            key, values = self._model.values_of(inputs, outputs)
+        self._layout = layout_of(inputs, key, values)
+        return key, values
 
     def _check_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Make this the event loop of the batcher at the first request; refuse another one later."""

@@ -62,11 +62,12 @@ def split(outputs: Mapping[str, Array], counts: Sequence[int], size: int) -> lis
     """
     if counts[0] == size:
         return [dict(outputs)]
-    stop = 0
-    found = []
-    for count in counts:
-        start, stop = stop, stop + count
-        found.append({name: value[start:stop].copy() for name, value in outputs.items()})
+    found: list[Outputs] = [{} for _ in counts]
+    for name, value in outputs.items():
+        stop = 0
+        for part, count in zip(found, counts, strict=True):
+            start, stop = stop, stop + count
+            part[name] = value[start:stop].copy()
     return found
 
 

@@ -160,3 +160,60 @@ async def test_a_dtype_that_loses_values_is_refused(session):
     async with batcher(signature(session, inputs=["text"], outputs=["text"])) as batched:
         with pytest.raises(GraphTypeError, match="input 'text' of signature 'serving_default'"):
             await batched(text=np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"x": np.ones([1, 3], np.float32), "w": np.ones([1, 2], np.float32)}, r"shape \(1, 3\)"),
+        ({"x": np.ones([0, 2], np.float32), "w": np.ones([0, 2], np.float32)}, "at least one row"),
+        ({"x": np.ones([1, 2], np.float32), "w": np.ones([2, 2], np.float32)}, "as many rows as 'x', 1"),
+        ({"x": np.ones([1, 2], np.float32), "v": np.ones([1, 2], np.float32)}, "got .'v', 'x'."),
+        ({"x": np.ones([1, 2], np.float32)}, r"expected inputs \['w', 'x'\]"),
+        ({"x": np.float32(1), "w": np.float32(1)}, r"shape \(\)"),
+        ({"x": np.array([["a", "b"]]), "w": np.ones([1, 2], np.float32)}, "input 'x'"),
+    ],
+)
+async def test_requests_are_checked_after_one_that_fits(wrong, message):
+    with ax.Graph().as_default() as graph:
+        x, w = (ax.placeholder(ax.float32, [None, 2], name=name) for name in "xw")
+        y = x + w
+    async with (
+        session_on(graph, "off") as session,
+        batcher(Signature("serving_default", {"x": x, "w": w}, {"y": y}, session)) as batched,
+    ):
+        for _ in range(2):
+            ones = np.ones([2, 2], np.float32)
+            assert (await batched(x=ones, w=ones))["y"].tolist() == [[2, 2]] * 2
+
+            with pytest.raises(InvalidArgumentError, match=message):
+                await batched.run(wrong)
+
+        assert (await batched(w=[[1, 2]], x=ones[:1]))["y"].tolist() == [[2, 3]]
+
+
+async def test_functions_get_the_dtypes_and_shapes_of_each_request():
+    seen = []
+
+    async def model(x):
+        seen.append((x.dtype.name, x.shape))
+        return {"y": x}
+
+    values = [
+        np.ones([1, 2], np.float32),
+        np.ones([1, 2], np.float64),
+        np.ones([1, 3]),
+        [[1.0, 2.0]],
+        np.ones([1, 2]),
+    ]
+    async with batcher(model) as batched:
+        for value in values:
+            assert (await batched(x=value))["y"].tolist() == np.asarray(value).tolist()
+
+    assert seen == [
+        ("float32", (1, 2)),
+        ("float64", (1, 2)),
+        ("float64", (1, 3)),
+        ("float32", (1, 2)),
+        ("float64", (1, 2)),
+    ]
