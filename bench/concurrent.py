@@ -1,6 +1,6 @@
 """The number of requests of 64 concurrent clients of the MLP (batch 1) that one loop serves per second.
 
-In the second case aioexec joins the requests to batches of at most 32 rows: one is computed while the other one's clients run.
+In the second case aioexec joins the requests to batches of at most 64 rows.
 """
 
 from asyncio import sleep, to_thread
@@ -14,7 +14,7 @@ QUESTION = __doc__.splitlines()[0]
 MEASURES = "time per request, all clients together"
 CASES = [Case("64 clients", size=1), Case("64 clients, batched", size=1, variant="batched")]
 CLIENTS = 64
-BATCH = 32
+BATCH = 64
 
 
 async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
