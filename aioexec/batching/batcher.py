@@ -89,7 +89,7 @@ class Batcher:
     Raises:
         GraphTypeError, GraphValueError: a limit is out of range, or the model has an input without batch.
 
-    Constant: `_model`, `_scheduler`, `_loop`, `_context` (steps run in the context in which the batcher was made).
+    Constant: `_model`, `_scheduler`, `_loop`, `_context` (steps run in copies of the context in which the batcher was made).
     State: `_layout` is that of the last request whose values were checked; `_tasks` has the task of each running batch;
     `_timer` calls `_wake` at `_armed`, the scheduler's alarm when it was set.
     """
@@ -198,7 +198,7 @@ class Batcher:
         """Run batches that the scheduler has started."""
         assert self._loop is not None
         for batch in batches:
-            task = self._loop.create_task(self._compute(batch), context=self._context)
+            task = self._loop.create_task(self._compute(batch), context=self._context.copy())
             self._tasks[batch] = task
             task.add_done_callback(partial(self._ended, batch))
 

@@ -249,12 +249,13 @@ async def test_what_is_no_model_is_refused():
         batcher(3)
 
 
-async def test_steps_do_not_run_in_the_context_of_a_request():
+async def test_a_step_runs_in_a_context_of_its_own():
     variable = contextvars.ContextVar("variable", default="none")
     seen = []
 
     async def model(x):
         seen.append(variable.get())
+        variable.set("step")
         return {"x": x}
 
     async def request(value):
@@ -263,8 +264,9 @@ async def test_steps_do_not_run_in_the_context_of_a_request():
 
     async with batcher(model) as batched:
         await asyncio.gather(request("a"), request("b"))
+        await request("c")
 
-    assert seen == ["none"]
+    assert seen == ["none", "none"]
 
 
 async def test_a_batcher_belongs_to_one_loop():
