@@ -17,7 +17,9 @@ import numpy as np
 
 from aioexec.errors import NotFoundError
 from aioexec.graph.graph import Graph
+from aioexec.saved_model.loaded_objects import LoadedObject
 from aioexec.saved_model.model_files import Path, meta_graph_of, read_saved_model
+from aioexec.saved_model.object_reading import ReadObjects, read_objects
 from aioexec.saved_model.restoring import Imported, import_graph, initialize
 from aioexec.saved_model.signature import Signature
 from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
@@ -39,6 +41,8 @@ class LoadedModel:
         graph, session: the graph, and the session that runs it, in the event loop of `load`.
         meta_graph_def: the graph's MetaGraphDef as it was read.
         signatures: the signatures by name.
+        root: the object that was saved, of a model of TensorFlow 2; None of others. Its attributes are the model's too:
+            `await model.f(x)` calls a function of the saved module.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class LoadedModel:
         session: Session,
         meta_graph_def: MetaGraphDef,
         signatures: Mapping[str, Signature],
+        root: LoadedObject | None = None,
     ) -> None:
         self.path = path
         self.tags = frozenset(tags)
@@ -55,6 +60,16 @@ class LoadedModel:
         self.session = session
         self.meta_graph_def = meta_graph_def
         self.signatures = signatures
+        self.root = root
+
+    def __getattr__(self, name: str) -> Any:
+        root = None if name.startswith("__") or name == "root" else self.root
+        if root is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(root, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(() if self.root is None else dir(self.root))})
 
     async def __call__(self, **inputs: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Run the signature "serving_default", or the only one; see `Signature.run`."""
@@ -110,7 +125,7 @@ async def load(path: Path, *, tags: Collection[str] | str | None = None, config:
     folder = os.fspath(path)
     wanted = [tags] if isinstance(tags, str) else tags
     graph = Graph()
-    imported = await off_loop(_import, folder, wanted, graph)
+    imported, objects = await off_loop(_import, folder, wanted, graph)
     session = Session(graph=graph, config=config)
     try:
         signatures = signatures_of(imported.meta_graph, session, folder)
@@ -118,16 +133,17 @@ async def load(path: Path, *, tags: Collection[str] | str | None = None, config:
     except BaseException:
         await session.close()
         raise
-    return LoadedModel(
-        folder, imported.meta_graph.meta_info_def.tags, session, imported.meta_graph, signatures
-    )
+    meta_graph = imported.meta_graph
+    root = None if objects is None else objects.loaded(graph, session).root
+    return LoadedModel(folder, meta_graph.meta_info_def.tags, session, meta_graph, signatures, root)
 
 
-def _import(folder: str, tags: Collection[str] | None, graph: Graph) -> Imported:
-    """Read a SavedModel, and import its graph. Blocks."""
+def _import(folder: str, tags: Collection[str] | None, graph: Graph) -> tuple[Imported, ReadObjects | None]:
+    """Read a SavedModel and its objects, and import its graph. Blocks."""
     saved_model = read_saved_model(folder)
     meta_graph = meta_graph_of(saved_model, _tags(saved_model) if tags is None else tags, folder)
-    return import_graph(meta_graph, folder, graph)
+    imported = import_graph(meta_graph, folder, graph)
+    return imported, read_objects(meta_graph, folder, imported.prefix, imported.assets)
 
 
 def _tags(saved_model: SavedModel) -> Collection[str]:

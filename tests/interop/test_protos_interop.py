@@ -15,7 +15,7 @@ from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, make_tens
 pytestmark = pytest.mark.interop
 
 # Fields of TensorFlow that are left out here; as unknown fields they survive.
-LEFT_OUT = {"GraphDef.debug_info", "MetaGraphDef.object_graph_def", "TensorInfo.CompositeTensor.type_spec"}
+LEFT_OUT = {"GraphDef.debug_info"}
 # Messages of the master and worker services and of gRPC's health are not in TensorFlow's Python package.
 SERVICE = ("Request", "Response", "ExecutorOpts", "LabeledStepStats", "StepSequence", "TraceOpts")
 OURS_ALONE = {"AioexecOptions"}

@@ -1,5 +1,7 @@
 from aioexec.formats.protos import error_codes_pb2 as _error_codes_pb2
 from aioexec.formats.protos import graph_pb2 as _graph_pb2
+from aioexec.formats.protos import saved_object_graph_pb2 as _saved_object_graph_pb2
+from aioexec.formats.protos import struct_pb2 as _struct_pb2
 from aioexec.formats.protos import tensor_pb2 as _tensor_pb2
 from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf.internal import containers as _containers
@@ -9,28 +11,6 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class VariableSynchronization(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    VARIABLE_SYNCHRONIZATION_AUTO: _ClassVar[VariableSynchronization]
-    VARIABLE_SYNCHRONIZATION_NONE: _ClassVar[VariableSynchronization]
-    VARIABLE_SYNCHRONIZATION_ON_WRITE: _ClassVar[VariableSynchronization]
-    VARIABLE_SYNCHRONIZATION_ON_READ: _ClassVar[VariableSynchronization]
-
-class VariableAggregation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    VARIABLE_AGGREGATION_NONE: _ClassVar[VariableAggregation]
-    VARIABLE_AGGREGATION_SUM: _ClassVar[VariableAggregation]
-    VARIABLE_AGGREGATION_MEAN: _ClassVar[VariableAggregation]
-    VARIABLE_AGGREGATION_ONLY_FIRST_REPLICA: _ClassVar[VariableAggregation]
-VARIABLE_SYNCHRONIZATION_AUTO: VariableSynchronization
-VARIABLE_SYNCHRONIZATION_NONE: VariableSynchronization
-VARIABLE_SYNCHRONIZATION_ON_WRITE: VariableSynchronization
-VARIABLE_SYNCHRONIZATION_ON_READ: VariableSynchronization
-VARIABLE_AGGREGATION_NONE: VariableAggregation
-VARIABLE_AGGREGATION_SUM: VariableAggregation
-VARIABLE_AGGREGATION_MEAN: VariableAggregation
-VARIABLE_AGGREGATION_ONLY_FIRST_REPLICA: VariableAggregation
 
 class SaverDef(_message.Message):
     __slots__ = ("filename_tensor_name", "save_tensor_name", "restore_op_name", "max_to_keep", "sharded", "keep_checkpoint_every_n_hours", "version")
@@ -57,40 +37,6 @@ class SaverDef(_message.Message):
     keep_checkpoint_every_n_hours: float
     version: SaverDef.CheckpointFormatVersion
     def __init__(self, filename_tensor_name: _Optional[str] = ..., save_tensor_name: _Optional[str] = ..., restore_op_name: _Optional[str] = ..., max_to_keep: _Optional[int] = ..., sharded: bool = ..., keep_checkpoint_every_n_hours: _Optional[float] = ..., version: _Optional[_Union[SaverDef.CheckpointFormatVersion, str]] = ...) -> None: ...
-
-class VariableDef(_message.Message):
-    __slots__ = ("variable_name", "initial_value_name", "initializer_name", "snapshot_name", "save_slice_info_def", "is_resource", "trainable", "synchronization", "aggregation")
-    VARIABLE_NAME_FIELD_NUMBER: _ClassVar[int]
-    INITIAL_VALUE_NAME_FIELD_NUMBER: _ClassVar[int]
-    INITIALIZER_NAME_FIELD_NUMBER: _ClassVar[int]
-    SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
-    SAVE_SLICE_INFO_DEF_FIELD_NUMBER: _ClassVar[int]
-    IS_RESOURCE_FIELD_NUMBER: _ClassVar[int]
-    TRAINABLE_FIELD_NUMBER: _ClassVar[int]
-    SYNCHRONIZATION_FIELD_NUMBER: _ClassVar[int]
-    AGGREGATION_FIELD_NUMBER: _ClassVar[int]
-    variable_name: str
-    initial_value_name: str
-    initializer_name: str
-    snapshot_name: str
-    save_slice_info_def: SaveSliceInfoDef
-    is_resource: bool
-    trainable: bool
-    synchronization: VariableSynchronization
-    aggregation: VariableAggregation
-    def __init__(self, variable_name: _Optional[str] = ..., initial_value_name: _Optional[str] = ..., initializer_name: _Optional[str] = ..., snapshot_name: _Optional[str] = ..., save_slice_info_def: _Optional[_Union[SaveSliceInfoDef, _Mapping]] = ..., is_resource: bool = ..., trainable: bool = ..., synchronization: _Optional[_Union[VariableSynchronization, str]] = ..., aggregation: _Optional[_Union[VariableAggregation, str]] = ...) -> None: ...
-
-class SaveSliceInfoDef(_message.Message):
-    __slots__ = ("full_name", "full_shape", "var_offset", "var_shape")
-    FULL_NAME_FIELD_NUMBER: _ClassVar[int]
-    FULL_SHAPE_FIELD_NUMBER: _ClassVar[int]
-    VAR_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    VAR_SHAPE_FIELD_NUMBER: _ClassVar[int]
-    full_name: str
-    full_shape: _containers.RepeatedScalarFieldContainer[int]
-    var_offset: _containers.RepeatedScalarFieldContainer[int]
-    var_shape: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, full_name: _Optional[str] = ..., full_shape: _Optional[_Iterable[int]] = ..., var_offset: _Optional[_Iterable[int]] = ..., var_shape: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class QueueRunnerDef(_message.Message):
     __slots__ = ("queue_name", "enqueue_op_name", "close_op_name", "cancel_op_name", "queue_closed_exception_types")
@@ -174,7 +120,7 @@ class WhileContextDef(_message.Message):
     def __init__(self, context_name: _Optional[str] = ..., parallel_iterations: _Optional[int] = ..., back_prop: bool = ..., swap_memory: bool = ..., pivot_name: _Optional[str] = ..., pivot_for_pred_name: _Optional[str] = ..., pivot_for_body_name: _Optional[str] = ..., loop_exit_names: _Optional[_Iterable[str]] = ..., loop_enter_names: _Optional[_Iterable[str]] = ..., values_def: _Optional[_Union[ValuesDef, _Mapping]] = ..., maximum_iterations_name: _Optional[str] = ..., nested_contexts: _Optional[_Iterable[_Union[ControlFlowContextDef, _Mapping]]] = ...) -> None: ...
 
 class MetaGraphDef(_message.Message):
-    __slots__ = ("meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def", "asset_file_def")
+    __slots__ = ("meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def", "asset_file_def", "object_graph_def")
     class MetaInfoDef(_message.Message):
         __slots__ = ("meta_graph_version", "stripped_op_list", "any_info", "tags", "tensorflow_version", "tensorflow_git_version", "stripped_default_attrs", "function_aliases")
         class FunctionAliasesEntry(_message.Message):
@@ -221,13 +167,15 @@ class MetaGraphDef(_message.Message):
     COLLECTION_DEF_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_DEF_FIELD_NUMBER: _ClassVar[int]
     ASSET_FILE_DEF_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_GRAPH_DEF_FIELD_NUMBER: _ClassVar[int]
     meta_info_def: MetaGraphDef.MetaInfoDef
     graph_def: _graph_pb2.GraphDef
     saver_def: SaverDef
     collection_def: _containers.MessageMap[str, CollectionDef]
     signature_def: _containers.MessageMap[str, SignatureDef]
     asset_file_def: _containers.RepeatedCompositeFieldContainer[AssetFileDef]
-    def __init__(self, meta_info_def: _Optional[_Union[MetaGraphDef.MetaInfoDef, _Mapping]] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., saver_def: _Optional[_Union[SaverDef, _Mapping]] = ..., collection_def: _Optional[_Mapping[str, CollectionDef]] = ..., signature_def: _Optional[_Mapping[str, SignatureDef]] = ..., asset_file_def: _Optional[_Iterable[_Union[AssetFileDef, _Mapping]]] = ...) -> None: ...
+    object_graph_def: _saved_object_graph_pb2.SavedObjectGraph
+    def __init__(self, meta_info_def: _Optional[_Union[MetaGraphDef.MetaInfoDef, _Mapping]] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., saver_def: _Optional[_Union[SaverDef, _Mapping]] = ..., collection_def: _Optional[_Mapping[str, CollectionDef]] = ..., signature_def: _Optional[_Mapping[str, SignatureDef]] = ..., asset_file_def: _Optional[_Iterable[_Union[AssetFileDef, _Mapping]]] = ..., object_graph_def: _Optional[_Union[_saved_object_graph_pb2.SavedObjectGraph, _Mapping]] = ...) -> None: ...
 
 class CollectionDef(_message.Message):
     __slots__ = ("node_list", "bytes_list", "int64_list", "float_list", "any_list")
@@ -280,10 +228,12 @@ class TensorInfo(_message.Message):
         dense_shape_tensor_name: str
         def __init__(self, values_tensor_name: _Optional[str] = ..., indices_tensor_name: _Optional[str] = ..., dense_shape_tensor_name: _Optional[str] = ...) -> None: ...
     class CompositeTensor(_message.Message):
-        __slots__ = ("components",)
+        __slots__ = ("type_spec", "components")
+        TYPE_SPEC_FIELD_NUMBER: _ClassVar[int]
         COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+        type_spec: _struct_pb2.TypeSpecProto
         components: _containers.RepeatedCompositeFieldContainer[TensorInfo]
-        def __init__(self, components: _Optional[_Iterable[_Union[TensorInfo, _Mapping]]] = ...) -> None: ...
+        def __init__(self, type_spec: _Optional[_Union[_struct_pb2.TypeSpecProto, _Mapping]] = ..., components: _Optional[_Iterable[_Union[TensorInfo, _Mapping]]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     COO_SPARSE_FIELD_NUMBER: _ClassVar[int]
     COMPOSITE_TENSOR_FIELD_NUMBER: _ClassVar[int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,13 @@ INIT = "__saved_model_init_op"
 
 def meta_graph_of(folder: Path) -> MetaGraphDef:
     return SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs[0]
+
+
+def eager() -> ax.ConfigProto:
+    """Options of a session that runs native programs from the first step."""
+    config = ax.ConfigProto()
+    config.aioexec.jit = "eager"
+    return config
 
 
 @asynccontextmanager
@@ -46,7 +53,7 @@ def fetches_and_feeds(meta_graph: MetaGraphDef, name: str, inputs: Mapping[str, 
     return fetches, {signature.inputs[key].name: value for key, value in inputs.items()}
 
 
-def differences(written: Written, results: list[Mapping[str, Any]]) -> list[str]:
+def differences(written: Written, results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where results of the calls are not TensorFlow's."""
     found = []
     for number, (ours, theirs) in enumerate(zip(results, written.expected, strict=True)):
