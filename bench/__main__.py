@@ -35,6 +35,7 @@ QUESTIONS = [
     "cross_worker",
     "transfer",
     "cluster_scale",
+    "kserve",
     "while_loop",
     "recurrent",
     "summaries",

@@ -48,6 +48,7 @@ PEERS = {
     "tensorflow_threads": Peer("TF in threads", "tensorflow", ("tensorflow-cpu", "tensorflow")),
     "onnxruntime": Peer("onnxruntime", "onnxruntime", ("onnxruntime",)),
     "onnxruntime_threads": Peer("ORT in threads", "onnxruntime", ("onnxruntime",)),
+    "onnxruntime_grpc": Peer("ORT by grpc.aio", "tritonclient", ("onnxruntime",)),
     "jax": Peer("JAX", "jax", ("jax",)),
     "torch": Peer("torch", "torch", ("torch",)),
     "torch_compiled": Peer("torch.compile", "torch", ("torch",)),

@@ -151,6 +151,7 @@ TARGETS: list[Target] = [
         "64 clients, batched, a request", "concurrent", "64 clients, batched", limit=0.02, figure="median_s"
     ),
     Target("64 clients, batched, lag p99", "concurrent", "64 clients, batched", limit=2, figure="lag p99 ms"),
+    *_against("KServe v2 over gRPC, 150 kB", "kserve", "16 clients", onnxruntime_grpc=1.2),
     *_lag("loop lag, products", "loop_lag", "4 matmuls 1024x1024 in turn", 2, 10),
     *_lag("loop lag, elementwise", "loop_lag", "100 elementwise ops on 1e6", 2, 10),
     *_lag("loop lag, small steps", "loop_lag", "100 small steps a turn", 2, 10),
