@@ -37,7 +37,7 @@ async def grpc_aio() -> None:
 
     session = mlp.onnxruntime_session()
 
-    class Servicer(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
+    class Servicer(service_pb2_grpc.GRPCInferenceServiceServicer):
         async def ModelInfer(self, request: Any, context: Any) -> Any:
             shape = tuple(request.inputs[0].shape)
             x = np.frombuffer(request.raw_input_contents[0], np.float32).reshape(shape)
