@@ -42,7 +42,7 @@ class Echo:
         if self.error is not None:
             raise self.error
         unknown = {*inputs, *(outputs or ())} - self.inputs.keys()
-        if unknown:
+        if unknown or inputs.keys() != self.inputs.keys():
             raise InvalidArgumentError(f"signature {self.name!r}: no tensors {sorted(unknown)}")
         return {name: np.array(inputs[name]) for name in outputs or self.outputs}
 

@@ -12,6 +12,7 @@ from aioexec.formats.protos import DataType
 from aioexec.serving import Limits, serve
 from aioexec.serving.application_keys import METRICS
 from aioexec.serving.protos import inference_pb2 as pb, prediction_pb2
+from tests.distributed.certificates import make_authority
 from tests.distributed.grpc_process import grpc_runs as grpc_runs
 from tests.serving.echo_models import Served
 
@@ -129,6 +130,23 @@ async def test_a_call_without_the_token_is_refused(served, channels):
     assert {without[0], wrong[0]} == {"UNAUTHENTICATED"}
     assert pb.ModelInferResponse.FromString(reply).model_name == "echo"
     assert health == b"\x08\x01"
+
+
+async def test_over_tls_only_clients_with_a_certificate_call(served, channels, tmp_path):
+    authority = make_authority(tmp_path / "authority")
+    files = {name: [path.read_bytes() for path in authority.signed(name)] for name in ("server", "client")}
+    (certificate, key), ca = files["server"], authority.certificate.read_bytes()
+    security = Security(certificate=certificate, key=key, ca=ca)
+    async with serve(served.repository, grpc_port=0, security=security) as server:
+        address = server.grpc_address.replace("127.0.0.1", "localhost")
+        known = grpc.ssl_channel_credentials(ca, files["client"][1], files["client"][0])
+        async with grpc.aio.secure_channel(address, known) as channel:
+            reply = await channel.unary_unary(INFER)(request())
+        async with grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(ca)) as channel:
+            status = await status_of(channel.unary_unary(INFER)(request()))
+
+    assert pb.ModelInferResponse.FromString(reply).model_name == "echo"
+    assert status[0] == "UNAVAILABLE"
 
 
 async def test_a_client_without_a_token_chooses_no_folders(served, channels):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ async def test_each_client_of_triton_gets_what_tensorflow_computes(server, clien
         np.testing.assert_allclose(answers[kind]["y"], expected_y(), rtol=1e-5, err_msg=kind)
         assert answers[kind]["shouted"] == ["a!", "\u00fc!"], kind
     assert "no model 'none' here" in answers["stream"]["error"]
-    about = [
+    about: list[Any] = [
         [True] * 4, "aioexec", ["1"], [["x", "FP32", [-1, 3]], ["text", "BYTES", [-1]]], ["y", "shouted"],
     ]  # fmt: skip
     for found in answers["metadata"].values():

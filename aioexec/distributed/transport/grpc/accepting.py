@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from grpc._cython import cygrpc
@@ -24,12 +25,7 @@ class _Core(cygrpc.AioServer):
         accept: Coroutine[Any, Any, Any] = super()._request_call()
         answered: asyncio.Future[None] = accept.send(None)  # it waits once, for the core
         answered._asyncio_future_blocking = False  # done by a task for the future that its coroutine awaits
-        cancelled = None
-        while not answered.done():
-            try:
-                await asyncio.wait([answered])
-            except asyncio.CancelledError as error:
-                cancelled = error
+        cancelled = await _settle(answered)
         if cancelled is not None:
             answered.exception()  # otherwise asyncio reports it as never retrieved
             raise cancelled
@@ -39,6 +35,30 @@ class _Core(cygrpc.AioServer):
         except StopIteration as end:
             return end.value
         raise AssertionError("an accept waits once")
+
+
+async def _settle(answered: asyncio.Future[None]) -> asyncio.CancelledError | None:
+    """Wait until a future is done, and return the last cancellation that came meanwhile; it does not reach the future.
+
+    `asyncio.wait` would do, in twice the time, for each call.
+    """
+    cancelled = None
+    while not answered.done():
+        waiter = asyncio.get_running_loop().create_future()
+        wake = partial(_wake, waiter)
+        answered.add_done_callback(wake)
+        try:
+            await waiter
+        except asyncio.CancelledError as error:
+            cancelled = error
+        finally:
+            answered.remove_done_callback(wake)
+    return cancelled
+
+
+def _wake(waiter: asyncio.Future[None], answered: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class AcceptingServer(Server):
