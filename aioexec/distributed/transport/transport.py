@@ -60,11 +60,13 @@ class Call:
         notify: sends the caller a notification before the reply, without waiting; None if the transport cannot. It is small
             (`NOTIFICATION_BYTES`), dropped if the caller does not follow, and arrives once unless the call is lost;
             notifications may overtake each other.
+        metadata: what the caller sent beside the request, such as a trace's context; () if the transport carries none.
     """
 
     peer: str
     deadline: float | None = None
     notify: Notify | None = None
+    metadata: Sequence[tuple[str, str | bytes]] = ()
 
 
 Handler = Callable[[Payload, Call], Awaitable[Payload]]

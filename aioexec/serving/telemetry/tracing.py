@@ -51,6 +51,13 @@ def set_status(span: Any, status: int) -> None:
         span.set_status(Status(StatusCode.ERROR))
 
 
+def set_code(span: Any, code: int) -> None:
+    """Set the canonical code of a gRPC call's span."""
+    span.set_attribute("rpc.grpc.status_code", code)
+    if code != OK:
+        span.set_status(Status(StatusCode.ERROR, Code.Name(code)))
+
+
 class RunSpans:
     """A listener of runs that makes a span of each, below the request's."""
 

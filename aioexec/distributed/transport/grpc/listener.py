@@ -183,7 +183,8 @@ class GrpcListener(Listener):
         self._calls.add(task)
         try:
             self._check_user(context)
-            return await work(Call(context.peer(), _deadline(context)))
+            metadata = context.invocation_metadata()
+            return await work(Call(context.peer(), _deadline(context), metadata=metadata))
         except asyncio.CancelledError:
             if task.cancelling() and not self._given_up:
                 raise
