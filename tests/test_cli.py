@@ -1,11 +1,13 @@
 """The command line finds its subcommands in a table and loads only the chosen one."""
 
 import argparse
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -103,6 +105,37 @@ def test_an_interrupt_is_status_130(subcommand):
     subcommand("wait", failing(KeyboardInterrupt()))
 
     assert cli.main(["wait", "long"]) == 130
+
+
+def command_line(*words: str, **options) -> subprocess.Popen[bytes]:
+    """The command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    return subprocess.Popen(
+        [sys.executable, "-m", "aioexec.cli", *words], stderr=subprocess.PIPE, env=environment, **options
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["completion", "bash"], ["inspect", "small.pb"]])
+def test_a_reader_that_ends_early_is_no_error_worth_a_message(tmp_path, words):
+    (tmp_path / "small.pb").write_text('node { name: "a" op: "NoOp" }')
+    reading, writing = os.pipe()
+    os.close(reading)
+    with command_line(*words, stdout=writing, cwd=tmp_path) as process:
+        os.close(writing)
+        _, shown = process.communicate()
+
+    assert (process.returncode, shown) == (1, b"")
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_the_status_and_one_line(tmp_path):
+    with command_line("inspect", str(tmp_path / "gone.pb"), stdout=subprocess.PIPE) as process:
+        output, shown = process.communicate()
+
+    assert (process.returncode, output, shown.count(b"\n")) == (1, b"", 1)
+    assert b"gone.pb" in shown
+    assert b"Traceback" not in shown
 
 
 # Help and completion

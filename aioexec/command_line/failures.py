@@ -21,7 +21,9 @@ def exit_status(command: str, run: Callable[[], int], *, debug: bool = False) ->
         debug: let exceptions pass.
     """
     try:
-        return run()
+        status = run()
+        sys.stdout.flush()  # a failure to write is then one of the command's
+        return status
     except KeyboardInterrupt:
         if debug:
             raise
