@@ -120,5 +120,18 @@ signal.hann_window signal.inverse_stft signal.inverse_stft_window_fn signal.line
 signal.stft metrics.streaming_concat nccl.all_max nccl.all_min nccl.all_prod nccl.all_sum nccl.broadcast nccl.reduce_sum
 nn.deprecated_flipped_sigmoid_cross_entropy_with_logits nn.deprecated_flipped_softmax_cross_entropy_with_logits
 nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits rnn.rnn_cell tpu.bfloat16_scope
+slim.nets.alexnet.alexnet_v2 slim.nets.alexnet.alexnet_v2_arg_scope slim.nets.inception.inception_v1
+slim.nets.inception.inception_v1_arg_scope slim.nets.inception.inception_v1_base slim.nets.inception.inception_v2
+slim.nets.inception.inception_v2_arg_scope slim.nets.inception.inception_v2_base slim.nets.inception.inception_v3
+slim.nets.inception.inception_v3_arg_scope slim.nets.inception.inception_v3_base slim.nets.overfeat.overfeat
+slim.nets.overfeat.overfeat_arg_scope slim.nets.resnet_utils.Block slim.nets.resnet_utils.conv2d_same
+slim.nets.resnet_utils.resnet_arg_scope slim.nets.resnet_utils.stack_blocks_dense slim.nets.resnet_utils.subsample
+slim.nets.vgg.vgg_16 slim.nets.vgg.vgg_19 slim.nets.vgg.vgg_a slim.nets.vgg.vgg_arg_scope slim.nets.vgg.vgg_d
+slim.nets.vgg.vgg_e slim.nets.resnet_v1.bottleneck slim.nets.resnet_v1.resnet_arg_scope slim.nets.resnet_v1.resnet_v1
+slim.nets.resnet_v1.resnet_v1_block slim.nets.resnet_v1.resnet_v1_50 slim.nets.resnet_v1.resnet_v1_101
+slim.nets.resnet_v1.resnet_v1_152 slim.nets.resnet_v1.resnet_v1_200 slim.nets.resnet_v2.bottleneck
+slim.nets.resnet_v2.resnet_arg_scope slim.nets.resnet_v2.resnet_v2 slim.nets.resnet_v2.resnet_v2_block
+slim.nets.resnet_v2.resnet_v2_50 slim.nets.resnet_v2.resnet_v2_101 slim.nets.resnet_v2.resnet_v2_152
+slim.nets.resnet_v2.resnet_v2_200
 """)
 """`tf.contrib.name` of TensorFlow 1.15, `aioexec.contrib.name` here."""

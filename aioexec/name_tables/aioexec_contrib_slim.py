@@ -57,6 +57,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.slim.evaluation": "evaluation=",
     "aioexec.contrib.slim.learning": "learning=",
     "aioexec.contrib.slim.model_analyzer": "model_analyzer=",
+    "aioexec.contrib.slim.nets": "nets=",
     "aioexec.contrib.slim.queues": "queues=",
     "aioexec.contrib.slim.summaries": "summaries=",
     "aioexec.contrib.slim.variables": "variables=",

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         evaluation as evaluation,
         learning as learning,
         model_analyzer as model_analyzer,
+        nets as nets,
         queues as queues,
         summaries as summaries,
         variables as variables,
