@@ -83,11 +83,25 @@ initializers.Constant initializers.Identity initializers.Initializer initializer
 initializers.RandomNormal initializers.RandomUniform initializers.TruncatedNormal initializers.VarianceScaling
 initializers.Zeros initializers.constant initializers.glorot_normal initializers.glorot_uniform initializers.he_normal
 initializers.he_uniform initializers.identity initializers.lecun_normal initializers.lecun_uniform initializers.normal
-initializers.ones initializers.orthogonal initializers.random_normal initializers.random_uniform
-initializers.truncated_normal initializers.uniform initializers.zeros
-regularizers.L1 regularizers.L1L2 regularizers.L2 regularizers.Regularizer regularizers.l1 regularizers.l1_l2 regularizers.l2
+initializers.ones initializers.orthogonal initializers.random_normal initializers.random_uniform initializers.truncated_normal
+initializers.uniform initializers.zeros activations.elu activations.exponential activations.get activations.hard_sigmoid
+activations.linear activations.relu activations.selu activations.sigmoid activations.softmax activations.softplus
+activations.softsign activations.tanh backend.epsilon backend.floatx backend.image_data_format backend.in_test_phase
+backend.in_train_phase backend.int_shape backend.is_sparse backend.learning_phase backend.ndim backend.set_learning_phase
+ utils.normalize utils.to_categorical regularizers.L1 regularizers.L1L2 regularizers.L2
+regularizers.Regularizer regularizers.l1 regularizers.l1_l2 regularizers.l2
 """)
 """`tf.keras.name` of TensorFlow, `aioexec.keras.name` here."""
+
+KERAS_LAYERS = words("""
+layers.Layer layers.Wrapper layers.BatchNormalization layers.Conv1D layers.Conv2D layers.Conv2DTranspose layers.Conv3D
+layers.Dense layers.Dropout layers.Flatten layers.SeparableConv2D layers.Activation layers.Add layers.Concatenate
+layers.Embedding layers.Lambda layers.LeakyReLU layers.Multiply layers.Permute layers.ReLU layers.Reshape layers.ZeroPadding2D
+layers.AveragePooling1D layers.AveragePooling2D layers.AvgPool1D layers.AvgPool2D layers.GlobalAveragePooling1D
+layers.GlobalAveragePooling2D layers.GlobalMaxPooling1D layers.GlobalMaxPooling2D layers.MaxPool1D layers.MaxPool2D
+layers.MaxPooling1D layers.MaxPooling2D layers.InputSpec datasets.cifar10.load_data datasets.mnist.load_data
+""")
+"""`tf.keras.name` of TensorFlow, `aioexec.keras.name` here, without the methods that serve models."""
 
 LAYERS = words("""
 Layer InputSpec Dense Dropout Flatten Conv1D Conv2D Conv3D SeparableConv1D SeparableConv2D Conv2DTranspose Conv3DTranspose

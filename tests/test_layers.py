@@ -29,7 +29,7 @@ ROWS: list[list[str]] = [
     ["observability"],
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
-    ["layers < recurrent", "distributions", "linear_operators", "keras", "data"],
+    ["layers < recurrent", "layers < keras", "distributions", "linear_operators", "data"],
     ["sessions"],
     ["distributed < train < saved_model"],
     ["feature_column < estimator"],

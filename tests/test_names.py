@@ -20,6 +20,7 @@ from tests.names_table import (
     FEATURE_COLUMN,
     INITIALIZERS,
     KERAS,
+    KERAS_LAYERS,
     LAYERS,
     LOSSES,
     MESSAGES,
@@ -44,7 +45,7 @@ def test_public_names_are_public():
     assert [name for name in LOSSES if not hasattr(aioexec.losses, name)] == []
     assert [name for name in CONTRIB if not exists(f"contrib.{name}")] == []
     assert [name for name in INITIALIZERS if not hasattr(aioexec.initializers, name)] == []
-    assert [name for name in KERAS if not exists(f"keras.{name}")] == []
+    assert [name for name in (*KERAS, *KERAS_LAYERS) if not exists(f"keras.{name}")] == []
     assert [name for name in LAYERS if not hasattr(aioexec.layers, name)] == []
     assert [name for name in ESTIMATOR if not exists(f"estimator.{name}")] == []
     assert [name for name in DATA if not exists(f"data.{name}")] == []

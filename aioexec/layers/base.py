@@ -121,7 +121,7 @@ class Layer:
             GraphValueError: the inputs do not match `input_spec`, or a variable cannot be created or shared.
         """
         scope = kwargs.pop("scope", None)
-        inputs = map_structure(_as_tensor, inputs)
+        inputs = map_structure(as_tensor, inputs)
         with graph_of(flatten(inputs)).as_default() as graph:
             self._choose_scope(scope)
             reuse = True if self.built else self._reuse
@@ -443,7 +443,7 @@ def _numbered(base_name: str) -> str:
     return f"{base_name}_{counts[base_name]}"
 
 
-def _as_tensor(value: Any) -> Any:
+def as_tensor(value: Any) -> Any:
     """Numbers and arrays as tensors; any other value as it is."""
     is_plain = isinstance(value, bool | int | float | complex) or type(value).__module__ == "numpy"
     return convert_to_tensor(value) if is_plain else value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from aioexec import dtypes
@@ -23,6 +24,7 @@ from aioexec.ops.normalization.functions import in_dtype
 from aioexec.ops.reduction.statistics import moments
 from aioexec.ops.state.assignments import assign
 from aioexec.ops.state.variable_options import VariableAggregation, VariableSynchronization
+from aioexec.ops.state.variable_scope import VariableScope
 from aioexec.shapes import TensorShape
 
 Function = Callable[[Any], Any]
@@ -160,19 +162,13 @@ class BatchNormalization(Layer):
 
     def _build_averages(self) -> None:
         """Create the moving averages, which are never partitioned."""
-        scope = self._scope
-        assert scope is not None
-        partitioner = scope.partitioner
-        scope.set_partitioner(None)
-        try:
+        with _unpartitioned(self._scope):
             self.moving_mean = self._average("moving_mean", self.moving_mean_initializer)
             self.moving_variance = self._average("moving_variance", self.moving_variance_initializer)
             if self.renorm:
                 self.moving_stddev = self._average("moving_stddev", self._initial_stddev)
                 self.renorm_mean = self._average("renorm_mean", self.moving_mean_initializer)
                 self.renorm_stddev = self._average("renorm_stddev", self._initial_stddev)
-        finally:
-            scope.set_partitioner(partitioner)
 
     def _average(self, name: str, initializer: Any) -> Any:
         return self._weight(
@@ -325,6 +321,20 @@ class BatchNormalization(Layer):
 def _read(value: Any) -> Tensor:
     """The content of a variable, or of what an assignment returns, as a tensor."""
     return convert_to_tensor(value)
+
+
+@contextmanager
+def _unpartitioned(scope: VariableScope | None) -> Iterator[None]:
+    """Variables of the scope, if there is one, are not partitioned within."""
+    if scope is None:
+        yield
+        return
+    partitioner = scope.partitioner
+    scope.set_partitioner(None)
+    try:
+        yield
+    finally:
+        scope.set_partitioner(partitioner)
 
 
 def batch_normalization(

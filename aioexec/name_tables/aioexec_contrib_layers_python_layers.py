@@ -31,6 +31,7 @@ SOURCES: Final[dict[str, str]] = {
         "OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES adaptive_clipping_fn optimize_loss"
     ),
     "aioexec.contrib.layers.pooling": "avg_pool2d avg_pool3d max_pool2d max_pool3d pool",
+    "aioexec.contrib.layers.python.layers": "layers=",
     "aioexec.contrib.layers.regularizers": (
         "apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer regularizers= sum_regularizer"
     ),

@@ -64,6 +64,7 @@ _PRIVATE = {
     "python.data": "data",
     "python.estimator": "estimator",
     "python.saved_model": "saved_model",
+    "contrib.layers.python.layers.layers": "contrib.layers.python.layers",
     "contrib.rnn.python.ops.core_rnn_cell": "python.rnn_cell_impl",
     "contrib.rnn.python.ops.core_rnn_cell_impl": "python.rnn_cell_impl",
 }
@@ -91,6 +92,7 @@ def own_path(module: str) -> str | None:
     if found is None:
         return None
     rest = module[found.end() :].lstrip(".")
+    rest = rest.replace("contrib.slim.python.slim", "contrib.slim")
     if _GENERATED.match(rest):
         return "aioexec.gen_ops"
     if _MESSAGES.match(rest):

@@ -13,5 +13,6 @@ if TYPE_CHECKING:
         utils as utils,
     )
     from aioexec.contrib.layers.names import *  # noqa: F403
+    from aioexec.contrib.layers.python import layers as layers  # noqa: PLW0406 - programs import it from itself
 else:
     __getattr__, __dir__ = public_names(__name__)
