@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec import distributions as distributions
+    from aioexec import distributions as distributions, keras as keras
     from aioexec.contrib import (
         cluster_resolver as cluster_resolver,
         crf as crf,

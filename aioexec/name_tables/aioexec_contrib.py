@@ -33,4 +33,5 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.training": "training=",
     "aioexec.contrib.util": "util=",
     "aioexec.distributions": "distributions=",
+    "aioexec.keras": "keras=",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pprint
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from aioexec import shapes
+from aioexec import dtypes, shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.sequential_files import open_output
@@ -19,7 +20,10 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernels.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
+from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.common.elementwise import Array
+from aioexec.ops.common.tensor_values import is_tensor
+from aioexec.ops.control_flow.nesting import map_sequences
 from aioexec.ops.control_flow.printing import summarize
 from aioexec.ops.strings.elements import array_of, scalar_bytes, text_of
 from aioexec.shapes import Dims
@@ -145,7 +149,10 @@ def string_format(
 
 
 def print(*inputs: Any, **options: Any) -> Operation:
-    """Return an operation that prints values separated by spaces: strings as they are, tensors as `string_format` does.
+    """Return an operation that prints values separated by spaces.
+
+    Texts are printed as they are, other values of Python as they are shown by `pprint`, with tensors in them as `string_format`
+    shows tensors.
 
     Args:
         options: `output_stream` (sys.stderr, sys.stdout, or a name: "stdout", "stderr", "log(info)", "file://..."),
@@ -153,16 +160,35 @@ def print(*inputs: Any, **options: Any) -> Operation:
     """
     stream, separator = options.get("output_stream", sys.stderr), options.get("sep", " ")
     names = {id(sys.stdout): "stdout", id(sys.stderr): "stderr"}
-    values = [value for value in inputs if not isinstance(value, str)]
-    template = separator.join(value if isinstance(value, str) else _MARK for value in inputs)
-    text = string_format(template, values, _MARK, options.get("summarize", 3))
     return apply_no_output_op(
         "PrintV2",
-        text,
+        _printed(inputs, separator, options.get("summarize", 3)),
         output_stream=stream if isinstance(stream, str) else names.get(id(stream), "stderr"),
         end=options.get("end"),
         name=options.get("name"),
     )
 
 
-_MARK: Final = "\x00value\x00"
+def _printed(inputs: Sequence[Any], separator: str, ends: int) -> Tensor:
+    """The text of values; a single scalar string is that itself, without quotes."""
+    first = inputs[0] if len(inputs) == 1 else None
+    if isinstance(first, Tensor) and first.dtype == dtypes.string and first.dims == ():
+        return first
+    mark = "{}"
+    while any(mark in value for value in inputs if isinstance(value, str)):
+        mark += "0"
+    tensors: list[Any] = []
+
+    def marked(value: Any) -> Any:
+        if isinstance(value, SparseTensor):
+            tensors.extend((value.indices, value.values, value.dense_shape))
+            return f"SparseTensor(indices={mark}, values={mark}, shape={mark})"
+        if is_tensor(value):
+            tensors.append(value)
+            return mark
+        return value
+
+    texts = [
+        value if isinstance(value, str) else pprint.pformat(map_sequences(marked, value)) for value in inputs
+    ]
+    return string_format(separator.join(texts).replace(f"'{mark}'", mark), tensors, mark, ends)

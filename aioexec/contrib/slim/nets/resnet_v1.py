@@ -9,6 +9,7 @@ from aioexec.contrib.framework.arg_scopes import add_arg_scope
 from aioexec.contrib.layers.collecting import collect_named_outputs
 from aioexec.contrib.layers.convolutions import conv2d
 from aioexec.contrib.layers.formats import last_dimension
+from aioexec.contrib.slim.nets import resnet_utils as resnet_utils
 from aioexec.contrib.slim.nets.classifiers import EndPoints, collected, for_images_of
 from aioexec.contrib.slim.nets.resnet_utils import (
     Block,
