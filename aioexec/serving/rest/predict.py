@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
-from aioexec.serving.models.served_version import DEFAULT_SIGNATURE, ServedVersion
+from aioexec.serving.models.served_version import DEFAULT_SIGNATURE, ServedVersion, Signature
 from aioexec.serving.rest.values import Array, array_of, is_b64, json_of, names, parsed, written
 
 _KEYS: Final = ("instances", "inputs", "signature_name")
@@ -45,17 +45,19 @@ def decode_request(served: ServedVersion, body: bytes) -> PredictRequest:
             f"the request must have either 'instances' or 'inputs', got the keys {names(request)}"
         )
     signature_name = signature_name_of(request)
-    tensors = served.signature(signature_name).inputs
+    signature = served.signature(signature_name)
+    tensors = signature.inputs
+    expected = _Names.of(signature)
     if "inputs" in request:
-        columns, count = _named(list(tensors), request["inputs"]), None
+        columns, count = _named(expected, request["inputs"]), None
     else:
         rows = request["instances"]
         if not isinstance(rows, list) or not rows:
             raise InvalidArgumentError(
                 f"'instances' must be a list of at least one, got {reprlib.repr(rows)}"
             )
-        columns, count = _columns(list(tensors), rows), len(rows)
-    inputs = {name: array_of(name, tensor, columns[name]) for name, tensor in tensors.items()}
+        columns, count = _columns(expected, rows), len(rows)
+    inputs = {name: array_of(name, tensors[name], column) for name, column in columns.items()}
     return PredictRequest(signature_name, inputs, count)
 
 
@@ -96,23 +98,55 @@ def _single(columns: Mapping[str, Any]) -> Any:
     return column
 
 
-def _named(inputs: list[str], given: Any) -> Mapping[str, Any]:
-    """The values by input: given so, or as the value of the only input."""
-    if len(inputs) == 1 and (not isinstance(given, dict) or is_b64(given)):
-        return {inputs[0]: given}
-    if not isinstance(given, dict) or given.keys() != set(inputs):
-        got = f"the keys {names(given)}" if isinstance(given, dict) else reprlib.repr(given)
-        raise InvalidArgumentError(f"'inputs' must be an object with the keys {names(inputs)}, got {got}")
-    return given
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of a signature's inputs: all, and those without a default value, which a request must have."""
 
+    every: frozenset[str]
+    required: frozenset[str]
 
-def _columns(inputs: list[str], rows: list[Any]) -> dict[str, list[Any]]:
-    if len(inputs) == 1 and (not isinstance(rows[0], dict) or is_b64(rows[0])):
-        return {inputs[0]: rows}
-    for index, row in enumerate(rows):
-        if not isinstance(row, dict) or row.keys() != set(inputs):
-            got = f"the keys {names(row)}" if isinstance(row, dict) else reprlib.repr(row)
+    @classmethod
+    def of(cls, signature: Signature) -> _Names:
+        defaults: Mapping[str, Any] = getattr(
+            signature, "defaults", {}
+        )  # signatures of other kinds have none
+        every = frozenset(signature.inputs)
+        return cls(every, every - defaults.keys())
+
+    def single(self, value: Any) -> str | None:
+        """The input that a value without a name is for, None if the value has names."""
+        wanted = self.every if len(self.every) == 1 else self.required
+        if len(wanted) != 1 or (isinstance(value, dict) and not is_b64(value)):
+            return None
+        return next(iter(wanted))
+
+    def check(self, where: str, given: Any) -> None:
+        """Raise InvalidArgumentError if values are not given by these names."""
+        if not isinstance(given, dict) or not self.required <= given.keys() <= self.every:
+            got = f"the keys {names(given)}" if isinstance(given, dict) else reprlib.repr(given)
             raise InvalidArgumentError(
-                f"instance {index}: expected an object with the keys {names(inputs)}, got {got}"
+                f"{where}: expected an object with the keys {names(self.every)}, got {got}"
             )
-    return {name: [row[name] for row in rows] for name in inputs}
+
+
+def _named(expected: _Names, given: Any) -> Mapping[str, Any]:
+    """The values by input: given so, or as the value of the only input."""
+    single = expected.single(given)
+    if single is not None:
+        return {single: given}
+    expected.check("'inputs'", given)
+    values: Mapping[str, Any] = given
+    return values
+
+
+def _columns(expected: _Names, rows: list[Any]) -> Mapping[str, list[Any]]:
+    single = expected.single(rows[0])
+    if single is not None:
+        return {single: rows}
+    for index, row in enumerate(rows):
+        expected.check(f"instance {index}", row)
+        if row.keys() != rows[0].keys():
+            raise InvalidArgumentError(
+                f"instance {index}: expected the keys of instance 0, {names(rows[0])}, got {names(row)}"
+            )
+    return {name: [row[name] for row in rows] for name in rows[0]}

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -229,6 +230,34 @@ async def test_an_exception_of_the_block_is_raised_as_it_is(load, folder):
         async with watching(load, folder):
             raise ZeroDivisionError
     assert load.paths == [] or load.models == {} or load.models["1"].is_closed
+
+
+async def test_requests_while_versions_change_are_answered_by_one_of_them_each_and_none_is_lost(load, folder):
+    random = Random(1)
+
+    async def ask(repository):
+        await asyncio.sleep(random.uniform(0, 60))
+        with repository.lease("adder") as served:
+            await asyncio.sleep(random.uniform(0, 10))
+            result = await served.run("serving_default", {"x": np.zeros(1)})
+            assert result["y"].tolist() == [served.version]
+            return served.version
+
+    write(folder, 1, 1)
+    async with watching(load, folder) as repository:
+        await asyncio.sleep(1)
+        asking = [asyncio.create_task(ask(repository)) for _ in range(200)]
+        for version in range(2, 10):
+            await asyncio.sleep(6)
+            write(folder, version, version if version % 3 else -1)
+            random.choice(asking).cancel()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        await asyncio.sleep(10)
+
+        assert {type(answer) for answer in answers} <= {int, asyncio.CancelledError}
+        assert {answer for answer in answers if isinstance(answer, int)} >= {1, 2, 4, 5, 7, 8}
+        assert [model.is_closed for model in load.models.values()] == [True] * 5 + [False]
+        assert states(repository) == {9: "END", 8: "AVAILABLE", **dict.fromkeys(range(7, 0, -1), "END")}
 
 
 class Recorded:

@@ -1,6 +1,7 @@
 """JSON requests are converted to arrays that fit their inputs, or refused with an error that names the cause."""
 
 import json
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, strategies as st
 
 import aioexec as ax
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+from aioexec.saved_model.signature import Signature
 from aioexec.serving.rest import predict
 from aioexec.serving.rest.predict import encode_answer
 from tests.serving.signatures import Fake, served_version
@@ -19,6 +21,10 @@ with ax.Graph().as_default():
     HALF = ax.placeholder(ax.bfloat16, [None])
     TEXT = ax.placeholder(ax.string, [None])
     SCALAR = ax.placeholder(ax.float32, [])
+
+
+UNUSED: Any = None
+"""The session of signatures that are not run."""
 
 
 def decode_request(inputs, body):
@@ -60,6 +66,31 @@ def test_the_default_signature_may_be_named():
     decoded = decode_request({"n": N}, request([1], signature_name="serving_default"))
 
     assert decoded.count == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ({"instances": [[1, 2]]}, {"x": [[1, 2]]}),
+        ({"instances": [{"x": [1, 2], "n": 3}]}, {"x": [[1, 2]], "n": [3]}),
+        ({"inputs": [[1, 2]]}, {"x": [[1, 2]]}),
+        ({"inputs": {"x": [[1, 2]]}}, {"x": [[1, 2]]}),
+    ],
+)
+def test_an_input_with_a_default_may_be_left_out(body, given):
+    signature = Signature("serving_default", {"x": X, "n": N}, {"x": X}, UNUSED, defaults={"n": [7]})
+
+    decoded = predict.decode_request(served_version(signature), json.dumps(body).encode())
+
+    assert {name: value.tolist() for name, value in decoded.inputs.items()} == given
+
+
+def test_every_instance_has_the_same_inputs():
+    signature = Signature("serving_default", {"x": X, "n": N}, {"x": X}, UNUSED, defaults={"n": [7]})
+    body = request([{"x": [1, 2], "n": 3}, {"x": [1, 2]}])
+
+    with pytest.raises(InvalidArgumentError, match="instance 1: expected the keys of instance 0"):
+        predict.decode_request(served_version(signature), body)
 
 
 @pytest.mark.parametrize("format", ["instances", "inputs"])
@@ -123,12 +154,12 @@ def test_the_column_of_one_input_is_its_value():
         (
             {"x": X},
             b'{"inputs": {"y": 1}}',
-            r"'inputs' must be an object with the keys \['x'\], got the keys \['y'\]",
+            r"'inputs': expected an object with the keys \['x'\], got the keys \['y'\]",
         ),
         (
             {"n": N, "x": X},
             b'{"inputs": [1]}',
-            r"'inputs' must be an object with the keys \['n', 'x'\], got \[1\]",
+            r"'inputs': expected an object with the keys \['n', 'x'\], got \[1\]",
         ),
         ({"x": X}, b"[" * 100_000, "the request is not JSON: nested too deeply"),
         ({"n": N, "x": X}, request([{"n": 1, "x": [1, 2]}, 7]), r"instance 1: .* \['n', 'x'\], got 7"),
