@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import weakref
+from urllib.parse import urlsplit
 
 import aiohttp
 import numpy as np
@@ -184,6 +185,28 @@ async def test_a_client_that_goes_away_cancels_its_step(session, server):
         await session.cancelled.wait()
 
         session.hold = None
+        assert await client.predict([[1, 2]]) == [3]
+
+
+@pytest.mark.parametrize("missing", [0, 10])
+async def test_a_half_closed_connection_is_closed_like_one_whose_client_left(session, server, missing):
+    """Whether the client still reads cannot be seen."""
+    body = b'{"instances": [[1, 2]]}'
+    head = f"POST /v1/models/adder:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    session.hold = asyncio.Event()
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(server.url).port)
+    writer.write(head.encode() + body[: len(body) - missing])
+    if not missing:
+        await session.started.wait()
+    writer.write_eof()
+
+    assert await reader.read() == b""
+
+    writer.close()
+    if not missing:
+        await session.cancelled.wait()
+    session.hold = None
+    async with PredictionClient(server.predict_url("adder")) as client:
         assert await client.predict([[1, 2]]) == [3]
 
 
