@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
@@ -103,9 +103,16 @@ class ServedVersion:
         return found
 
     async def run(
-        self, signature_name: str, inputs: Mapping[str, Any], outputs: Collection[str] | None = None
+        self,
+        signature_name: str,
+        inputs: Mapping[str, Any],
+        outputs: Collection[str] | None = None,
+        *,
+        caller: Hashable = None,
     ) -> dict[str, Array]:
         """Run a signature with values for its inputs; return the named outputs, or all.
+
+        `caller` is who makes the request: the rows of batches are divided equally among the callers that wait.
 
         Raises:
             InvalidArgumentError: no such signature, or names, dtypes or shapes differ from the signature's.
@@ -114,6 +121,8 @@ class ServedVersion:
         runner = self._runners[signature_name]
         started, code = perf_counter(), OK
         try:
+            if isinstance(runner, Batcher):
+                return await runner.run(inputs, outputs, caller=caller)
             return await runner.run(inputs, outputs)
         except BaseException as error:
             code = code_of(error)

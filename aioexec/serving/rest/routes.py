@@ -43,7 +43,7 @@ async def _predict(request: web.Request) -> web.Response:
     body = await read_json(request)
     with _lease(request) as served:
         asked = await run_sized(len(body), partial(predict.decode_request, served, body))
-        outputs = await served.run(asked.signature_name, asked.inputs)
+        outputs = await served.run(asked.signature_name, asked.inputs, caller=request.remote)
         encoded = await run_sized(_size(outputs), partial(predict.encode_answer, outputs, asked.count))
     return web.Response(body=encoded, content_type="application/json")
 
@@ -64,7 +64,7 @@ async def _use_examples(request: web.Request, verb: examples.Verb) -> web.Respon
     body = await read_json(request)
     with _lease(request) as served:
         asked = await run_sized(len(body), partial(examples.decode_request, served, body, verb))
-        outputs = await served.run(asked.signature_name, asked.inputs, asked.outputs)
+        outputs = await served.run(asked.signature_name, asked.inputs, asked.outputs, caller=request.remote)
         encoded = await run_sized(_size(outputs), partial(examples.encode_answer, outputs, asked.count, verb))
     return web.Response(body=encoded, content_type="application/json")
 
