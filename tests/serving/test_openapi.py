@@ -12,30 +12,50 @@ import schemathesis
 from schemathesis import GenerationMode
 
 import aioexec as ax
+from aioexec.saved_model.signature import Signature
 from aioexec.serving import application
 from aioexec.serving.openapi import description
 from tests.serving.memory_connection import MemoryConnection, connections
-from tests.serving.signatures import Fake
 
 with ax.Graph().as_default():
     X = ax.placeholder(ax.float32, [None, 2], name="x")
     N = ax.placeholder(ax.int32, [None], name="n")
     TEXT = ax.placeholder(ax.string, [None], name="text")
+    Y = ax.placeholder(ax.float32, [None], name="y")
+    SCORES = ax.placeholder(ax.float32, [None, 2], name="scores")
+
+
+class Computing:
+    """A session that computes the values of fetches from those of feeds with NumPy: it belongs to no loop."""
+
+    def __init__(self, compute):
+        self.compute = compute
+
+    async def run(self, fetches, feed_dict=None):
+        values = self.compute(*feed_dict.values())
+        return [values[tensor] for tensor in fetches]
+
+
+def signature(inputs, outputs, compute, method="predict"):
+    return Signature(
+        "serving_default", inputs, outputs, Computing(compute), method_name=f"tensorflow/serving/{method}"
+    )
+
 
 MODELS = {
-    "sums": Fake({"x": X}, {"y": X}, lambda x: {"y": x.sum(axis=1)}),
-    "mixed": Fake({"n": N, "text": TEXT}, {"n": N, "text": TEXT}, lambda n, text: {"n": n, "text": text}),
-    "classes": Fake(
+    "sums": signature({"x": X}, {"y": Y}, lambda x: {Y: x.sum(axis=1)}),
+    "mixed": signature({"n": N, "text": TEXT}, {"n": N, "text": TEXT}, lambda n, text: {N: n, TEXT: text}),
+    "classes": signature(
         {"inputs": TEXT},
-        {"scores": X},
-        lambda inputs: {"scores": np.array([[len(each), 1.0] for each in inputs])},
-        method="classify",
+        {"scores": SCORES},
+        lambda inputs: {SCORES: np.array([[len(each), 1.0] for each in inputs]).reshape(-1, 2)},
+        "classify",
     ),
-    "numbers": Fake(
+    "numbers": signature(
         {"inputs": TEXT},
-        {"outputs": X},
-        lambda inputs: {"outputs": np.array([float(len(each)) for each in inputs])},
-        method="regress",
+        {"outputs": Y},
+        lambda inputs: {Y: np.array([float(len(each)) for each in inputs])},
+        "regress",
     ),
 }
 DESCRIPTION = description(application(MODELS))

@@ -9,7 +9,7 @@ from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 
-_DTYPES: Final[dict[str, DType]] = {
+DTYPES: Final[dict[str, DType]] = {
     "BOOL": dt.bool_,
     "UINT8": dt.uint8,
     "UINT16": dt.uint16,
@@ -25,7 +25,9 @@ _DTYPES: Final[dict[str, DType]] = {
     "BF16": dt.bfloat16,
     "BYTES": dt.string,
 }
-_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
+"""The dtype of each datatype."""
+
+_NAMES: Final = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def dtype_of(datatype: object, who: str) -> DType:
@@ -34,10 +36,10 @@ def dtype_of(datatype: object, who: str) -> DType:
     Raises:
         InvalidArgumentError: unknown.
     """
-    found = _DTYPES.get(datatype) if isinstance(datatype, str) else None
+    found = DTYPES.get(datatype) if isinstance(datatype, str) else None
     if found is None:
         raise InvalidArgumentError(
-            f"{who}: expected a datatype of {sorted(_DTYPES)}, got {reprlib.repr(datatype)}"
+            f"{who}: expected a datatype of {sorted(DTYPES)}, got {reprlib.repr(datatype)}"
         )
     return found
 

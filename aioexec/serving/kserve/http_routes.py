@@ -17,10 +17,11 @@ from aiohttp import web
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.serving.application_keys import ADMISSION, LIMITS, REPOSITORY
-from aioexec.serving.kserve import metadata
+from aioexec.serving.kserve import metadata, schemas
 from aioexec.serving.kserve.inference import infer
 from aioexec.serving.kserve.json_messages import LENGTH_HEADER, decode_body, encode_body
 from aioexec.serving.off_loop import run_sized
+from aioexec.serving.openapi import described
 from aioexec.serving.request_body import read, read_json
 
 _PATHS: Final = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
@@ -72,6 +73,7 @@ async def _model_ready(request: web.Request) -> web.Response:
     return web.json_response({"name": name, "ready": ready}, status=200 if ready else 400)
 
 
+@described(body=schemas.INFER_REQUEST, reply=schemas.INFER_REPLY)
 async def _infer(request: web.Request) -> web.Response:
     """Run a model, with values in JSON or as bytes."""
     json_length = _json_length(request)
