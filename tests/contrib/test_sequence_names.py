@@ -27,7 +27,7 @@ FusedRNNCell FusedRNNCellAdaptor GLSTMCell GRUBlockCell GRUBlockCellV2 GRUCell G
 IndyGRUCell IndyLSTMCell InputProjectionWrapper IntersectionRNNCell LSTMBlockCell LSTMBlockFusedCell LSTMBlockWrapper
 LSTMCell LSTMStateTuple LayerNormBasicLSTMCell LayerNormLSTMCell LayerRNNCell MinimalRNNCell MultiRNNCell NASCell
 OutputProjectionWrapper PhasedLSTMCell RNNCell ResidualWrapper SRUCell TimeFreqLSTMCell TimeReversedFusedRNN UGRNNCell
-WeightNormLSTMCell stack_bidirectional_dynamic_rnn stack_bidirectional_rnn static_bidirectional_rnn static_rnn
+WeightNormLSTMCell rnn_cell stack_bidirectional_dynamic_rnn stack_bidirectional_rnn static_bidirectional_rnn static_rnn
 static_state_saving_rnn transpose_batch_time
 """,
     "seq2seq": """

@@ -38,10 +38,10 @@ async def test_60_clients_of_one_session_get_what_numpy_computes_and_leave_nothi
     before = arena_bytes()
 
     async with soak(clients=60, seed=20, jit=jit) as running:
-        held, _ = await _soaked(running, 1500)
+        held, _ = await _soaked(running, 800)
 
-    assert running.cancelled > 30
-    assert min(running.transactions.values()) > 100
+    assert running.cancelled > 15
+    assert min(running.transactions.values()) > 50
     assert arena_bytes() == before
     if jit == "off":  # in the background programs are made meanwhile, and stay
         (first, _), *_, (last, _) = held
