@@ -86,7 +86,9 @@ def test_without_a_plugin_for_asynchronous_tests_the_error_names_some(installed)
     result = installed("def test_it(ax_session): pass", "-p", "no:asyncio", "-p", "no:anyio", settings=PLAIN)
 
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["ax_session: no plugin runs asynchronous tests: install pytest-asyncio*"])
+    result.stdout.fnmatch_lines(
+        ["ax_session: no plugin runs asynchronous tests: install pytest-asyncio 1.5*"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,30 @@ def test_the_leak_check_comes_after_the_end_of_other_fixtures(installed):
 
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["*left over: task 'lost'*"])
+
+
+def test_a_fixture_runs_in_the_loop_of_its_test_whatever_the_scope(installed):
+    result = installed(
+        """
+        import asyncio
+        import pytest
+        import aioexec as ax
+        loops = set()
+        @pytest.mark.asyncio(loop_scope="module")
+        class TestTogether:
+            async def test_one(self, ax_session):
+                loops.add(asyncio.get_running_loop())
+                assert await ax_session.run(ax.constant(1.0) + 1.0) == 2
+            async def test_other(self, ax_session):
+                loops.add(asyncio.get_running_loop())
+                assert await ax_session.run(ax.constant(1.0) + 1.0) == 2
+        def test_loops():
+            assert len(loops) == 1
+        """,
+        settings=STRICT,
+    )
+
+    result.assert_outcomes(passed=3)
 
 
 def test_importing_it_takes_a_fraction_of_a_second():
