@@ -225,6 +225,7 @@ _OPS: Final = {
     "aioexec.ops.pooling.selection": (
         "MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax"
     ),
+    "aioexec.ops.ragged.counting": "RaggedBincount",
     "aioexec.ops.ragged.dense": "RaggedTensorToTensor",
     "aioexec.ops.random.candidate_samplers": (
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler LearnedUnigramCandidateSampler "

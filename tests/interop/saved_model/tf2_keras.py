@@ -109,8 +109,10 @@ def preprocessing(keras: Any) -> Any:
     vectors = layers.TextVectorization(
         vocabulary=["the", "quick", "fox"], output_mode="int", output_sequence_length=4
     )
+    bags = layers.TextVectorization(vocabulary=["the", "quick", "fox"], output_mode="multi_hot")
     outputs = {
         "word": lookup(word),
+        "bag": bags(text),
         "number": normalization(number),
         "text": layers.Embedding(8, 3)(vectors(text)),
         "bin": layers.Discretization(bin_boundaries=[0.0, 1.0, 2.0])(number),

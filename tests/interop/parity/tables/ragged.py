@@ -42,4 +42,51 @@ DENSE = [
     case("RaggedTensorToTensor", FREE, V, ZERO, [np.int64(3), ENDS], attrs=SPLITS, bad=True),
 ]
 
-CASES: list[Case] = DENSE
+NUMBERS = np.array([1, 1, 0, 3, 9])
+FIVE = np.array([0, 2, 2, 5])
+
+COUNTED = [
+    *(
+        case(
+            "RaggedBincount",
+            FIVE,
+            NUMBERS.astype(kind),
+            const(np.array(4, kind)),
+            weights.astype(dtype),
+            attrs={"binary_output": binary},
+        )
+        for kind in ("int32", "int64")
+        for dtype in ("float32", "int32")
+        for weights, binary in ((np.zeros(0), False), (np.zeros(0), True), (np.arange(5), False))
+    ),
+    case("RaggedBincount", unknown(FIVE), unknown(NUMBERS), unknown(np.int64(4)), np.zeros(0, np.float32)),
+    case(
+        "RaggedBincount", np.array([0, 0]), np.zeros(0, np.int64), const(np.int64(3)), np.zeros(0, np.float64)
+    ),
+    case(
+        "RaggedBincount",
+        np.array([0, 2]),
+        np.array([1, -1]),
+        const(np.int64(3)),
+        np.zeros(0, np.float32),
+        bad=True,
+    ),
+    case(
+        "RaggedBincount",
+        np.array([0, 1]),
+        np.array([1, 1]),
+        const(np.int64(3)),
+        np.zeros(0, np.float32),
+        bad=True,
+    ),
+    case(
+        "RaggedBincount",
+        np.array([1, 2]),
+        np.array([1, 1]),
+        const(np.int64(3)),
+        np.zeros(0, np.float32),
+        bad=True,
+    ),
+]
+
+CASES: list[Case] = [*DENSE, *COUNTED]
