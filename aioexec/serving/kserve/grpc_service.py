@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from aioexec.distributed.transport.grpc.services import Send, Services, Unary
+from aioexec.distributed.transport.grpc.services import Send, Services, Unary, host_of
 from aioexec.distributed.transport.transport import Call
 from aioexec.errors import InvalidArgumentError, from_exception
 from aioexec.formats.message_fields import delimited, delimited_key
@@ -95,7 +95,8 @@ class _Service:
 
     async def model_infer(self, data: bytes, call: Call) -> bytes:
         with self._admission.admit(len(data)):
-            return await encode_reply(await infer(self._repository, await decode_request(data)))
+            request = await decode_request(data)
+            return await encode_reply(await infer(self._repository, request, host_of(call)))
 
     async def model_stream_infer(self, requests: AsyncIterator[bytes], send: Send, call: Call) -> None:
         # Replies in order; None ends them. Both tasks end with the call.
@@ -103,16 +104,16 @@ class _Service:
         async with asyncio.TaskGroup() as group:
             group.create_task(_send_in_order(replies, send))
             async for data in requests:
-                await replies.put(group.create_task(self._stream_reply(data)))
+                await replies.put(group.create_task(self._stream_reply(data, host_of(call))))
             await replies.put(None)
 
-    async def _stream_reply(self, data: bytes) -> bytes:
+    async def _stream_reply(self, data: bytes, caller: str) -> bytes:
         """The reply to one request of a stream; its failure does not end the stream."""
         request = None
         try:
             with self._admission.admit(len(data)):
                 request = await decode_request(data)
-                reply = await encode_reply(await infer(self._repository, request))
+                reply = await encode_reply(await infer(self._repository, request, caller))
             return b"".join(delimited(_INFER_RESPONSE_KEY, [reply]))
         except Exception as error:
             failed = pb.ModelStreamInferResponse(error_message=_message(error))

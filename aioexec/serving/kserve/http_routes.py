@@ -85,7 +85,7 @@ async def _infer(request: web.Request) -> web.Response:
         len(body) if json_length is None else json_length,
         partial(decode_body, body, json_length, *_version_of(request)),
     )
-    reply = await infer(request.app[REPOSITORY], asked.request)
+    reply = await infer(request.app[REPOSITORY], asked.request, request.remote)
     numbers = sum(value.size for value in reply.outputs.values())
     encoded, length = await run_sized(_BYTES_A_NUMBER * numbers, partial(encode_body, reply, asked))
     if length is None:

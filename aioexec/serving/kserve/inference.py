@@ -47,8 +47,8 @@ class InferReply:
     outputs: Mapping[str, Array]
 
 
-async def infer(repository: Repository, request: InferRequest) -> InferReply:
-    """Run a request.
+async def infer(repository: Repository, request: InferRequest, caller: str | None) -> InferReply:
+    """Run a request of a caller's machine; see `ServedVersion.run`.
 
     Raises:
         NotFoundError, UnavailableError: see `Repository.lease`.
@@ -57,7 +57,7 @@ async def infer(repository: Repository, request: InferRequest) -> InferReply:
     with lease(repository, request.model, request.version) as served:
         signature = request.signature or default_signature(served)
         wanted = request.outputs or list(served.signature(signature).outputs)
-        values = await served.run(signature, request.inputs, request.outputs or None)
+        values = await served.run(signature, request.inputs, request.outputs or None, caller=caller)
         outputs = {name: values[name] for name in wanted}
         return InferReply(served.name, str(served.version), request.id, outputs)
 

@@ -48,8 +48,10 @@ def _merged(context: Example, example: Example) -> Example:
     return merged
 
 
-async def infer(served: ServedVersion, signature_name: str, method: str, examples: Array) -> InferenceResult:
-    """Run a signature of a method on serialized Examples.
+async def infer(
+    served: ServedVersion, signature_name: str, method: str, examples: Array, caller: str
+) -> InferenceResult:
+    """Run a signature of a method on serialized Examples of a caller's machine; see `ServedVersion.run`.
 
     Raises:
         InvalidArgumentError: the signature is not for the method.
@@ -64,7 +66,7 @@ async def infer(served: ServedVersion, signature_name: str, method: str, example
             f"{sorted(signature.outputs)}"
         )
     (input_name,) = signature.inputs
-    values = await served.run(signature_name, {input_name: examples}, wanted)
+    values = await served.run(signature_name, {input_name: examples}, wanted, caller=caller)
     rows = {name: _rows(name, values[name], len(examples)) for name in wanted}
     if method == CLASSIFY:
         return InferenceResult(classification_result=_classes(rows.get("classes"), rows.get("scores")))

@@ -8,7 +8,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from aioexec.distributed.transport.gathering import gather
-from aioexec.distributed.transport.grpc.services import Services, Unary
+from aioexec.distributed.transport.grpc.services import Services, Unary, host_of
 from aioexec.distributed.transport.transport import Call
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.tensor_codec import Array
@@ -24,6 +24,9 @@ from aioexec.serving.repository import Repository
 
 SERVICE: Final = "tensorflow.serving.PredictionService"
 
+Inference = Callable[[bytes, str], Awaitable[bytes]]
+"""Returns the reply to a request of a caller's machine."""
+
 _SIGNATURE_DEF: Final = "signature_def"
 """The only metadata field."""
 
@@ -31,7 +34,7 @@ _SIGNATURE_DEF: Final = "signature_def"
 def services(repository: Repository, admission: Admission, limits: Limits) -> Services:
     """Return the methods of the service over the models of a repository; inferences need admission."""
     service = _Service(repository, limits)
-    inferences: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
+    inferences: dict[str, Inference] = {
         "Predict": service.predict,
         "Classify": service.classify,
         "Regress": service.regress,
@@ -42,10 +45,10 @@ def services(repository: Repository, admission: Admission, limits: Limits) -> Se
     return Services({f"/{SERVICE}/{name}": method for name, method in unary.items()})
 
 
-def _admitted(method: Callable[[bytes], Awaitable[bytes]], admission: Admission) -> Unary:
+def _admitted(method: Inference, admission: Admission) -> Unary:
     async def admitted(data: bytes, call: Call) -> bytes:
         with admission.admit(len(data)):
-            return await method(data)
+            return await method(data, host_of(call))
 
     return admitted
 
@@ -57,45 +60,45 @@ class _Service:
         self._repository = repository
         self._limits = limits
 
-    async def predict(self, data: bytes) -> bytes:
+    async def predict(self, data: bytes, caller: str) -> bytes:
         asked = await predict_messages.decode_request(data, self._limits.request_bytes)
         signature = signature_of(asked.spec)
         with lease(self._repository, asked.spec) as served:
-            outputs = await served.run(signature, asked.inputs, asked.outputs or None)
+            outputs = await served.run(signature, asked.inputs, asked.outputs or None, caller=caller)
             return await predict_messages.encode_reply(answered(served, signature), outputs)
 
-    async def classify(self, data: bytes) -> bytes:
+    async def classify(self, data: bytes, caller: str) -> bytes:
         request = parsed(pb.ClassificationRequest, data)
-        spec, found = await self._infer(request.model_spec, CLASSIFY, request.input)
+        spec, found = await self._infer(request.model_spec, CLASSIFY, request.input, caller)
         return _bytes(pb.ClassificationResponse(result=found.classification_result, model_spec=spec))
 
-    async def regress(self, data: bytes) -> bytes:
+    async def regress(self, data: bytes, caller: str) -> bytes:
         request = parsed(pb.RegressionRequest, data)
-        spec, found = await self._infer(request.model_spec, REGRESS, request.input)
+        spec, found = await self._infer(request.model_spec, REGRESS, request.input, caller)
         return _bytes(pb.RegressionResponse(result=found.regression_result, model_spec=spec))
 
     async def _infer(
-        self, spec: pb.ModelSpec, method: str, given: pb.Input
+        self, spec: pb.ModelSpec, method: str, given: pb.Input, caller: str
     ) -> tuple[pb.ModelSpec, pb.InferenceResult]:
         examples, signature = serialized_examples(given), signature_of(spec)
         with lease(self._repository, spec) as served:
-            result = await example_inference.infer(served, signature, method, examples)
+            result = await example_inference.infer(served, signature, method, examples, caller)
             return answered(served, signature), result
 
-    async def multi_inference(self, data: bytes) -> bytes:
+    async def multi_inference(self, data: bytes, caller: str) -> bytes:
         """Run the tasks at the same time, on one version of the model."""
         request = parsed(pb.MultiInferenceRequest, data)
         _check_tasks(request)
         examples = serialized_examples(request.input)
         with lease(self._repository, request.tasks[0].model_spec) as served:
-            results = await gather(self._run_task(served, task, examples) for task in request.tasks)
+            results = await gather(self._run_task(served, task, examples, caller) for task in request.tasks)
         return _bytes(pb.MultiInferenceResponse(results=results))
 
     async def _run_task(
-        self, served: ServedVersion, task: pb.InferenceTask, examples: Array
+        self, served: ServedVersion, task: pb.InferenceTask, examples: Array, caller: str
     ) -> pb.InferenceResult:
         signature = signature_of(task.model_spec)
-        result = await example_inference.infer(served, signature, task.method_name, examples)
+        result = await example_inference.infer(served, signature, task.method_name, examples, caller)
         result.model_spec.CopyFrom(answered(served, signature))
         return result
 

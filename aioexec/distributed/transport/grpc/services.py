@@ -33,6 +33,11 @@ class Services:
         return {path.split("/")[1] for path in (*self.unary, *self.streaming)}
 
 
+def host_of(call: Call) -> str:
+    """The caller's machine: the address of its connection without the port."""
+    return call.peer.rpartition(":")[0]
+
+
 def services_of(handlers: Handlers, limits: Limits) -> Services:
     """The services of handlers that take and return payloads."""
     return Services(
