@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def requests() -> dict[str, bytes]:
 REQUESTS = requests()
 
 
+@cache
 def methods() -> dict[str, Any]:
     """The methods over one repository, by their last names."""
     served = Served()
