@@ -160,6 +160,10 @@ async def test_a_dtype_that_loses_values_is_refused(session):
     async with batcher(signature(session, inputs=["text"], outputs=["text"])) as batched:
         with pytest.raises(GraphTypeError, match="input 'text' of signature 'serving_default'"):
             await batched(text=np.ones(3))
+        text = np.array([b"a"], object)
+        assert (await batched(text=text))["text"].tolist() == [b"a"]
+        with pytest.raises(GraphTypeError, match="input 'text' of signature 'serving_default'"):
+            await batched(text=np.array([1], object))
 
 
 @pytest.mark.parametrize(
@@ -217,3 +221,14 @@ async def test_functions_get_the_dtypes_and_shapes_of_each_request():
         ("float32", (1, 2)),
         ("float64", (1, 2)),
     ]
+
+
+async def test_the_outputs_of_a_request_are_not_those_of_the_one_before():
+    async def model(x):
+        return {"y": x, "z": -x}
+
+    x = np.ones(1)
+    async with batcher(model) as batched:
+        chosen = [[*await batched.run({"x": x}, names)] for names in (None, ["z"], ["y"], None)]
+
+    assert chosen == [["y", "z"], ["z"], ["y"], ["y", "z"]]

@@ -241,8 +241,8 @@ async def test_a_request_may_be_cancelled_at_any_point(steps, count):
         return {"y": 2 * x}
 
     async with batcher(model, max_batch_size=2) as batched:
-        other = asyncio.create_task(batched(x=rows(1)))
         task = asyncio.create_task(batched(x=rows(*range(count))))
+        other = asyncio.create_task(batched(x=rows(1)))
         for _ in range(steps):
             await asyncio.sleep(0)
 

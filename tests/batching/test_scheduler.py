@@ -275,6 +275,18 @@ def test_callers_that_wait_all_the_time_get_equal_numbers_of_rows(queues, size):
         assert max(busy, default=0) - min(busy, default=0) <= 3 * quantum
 
 
+def test_the_turn_passes_to_the_next_caller_when_one_has_no_more_requests():
+    machine = scheduler()
+    machine.admit(Request("block", None, 2 * SIZE, 0.0), 0.0)
+    first, second, third = (Request("a", caller, rows, 0.0) for caller, rows in ((1, 1), (2, 5), (3, 5)))
+    for request in (first, second, third):
+        machine.admit(request, 0.0)
+
+    batch = run_all(machine)[CONCURRENT_STEPS]
+
+    assert batch.parts == [(first, 0, 1), (second, 0, 4), (third, 0, 3)]
+
+
 @given(others=st.integers(1, 20))
 def test_one_row_waits_for_at_most_two_quanta_of_each_other_caller(others):
     machine = scheduler(queue=10_000)
