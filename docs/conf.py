@@ -29,6 +29,7 @@ autodoc_inherit_docstrings = False
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # else the fields of named tuples are described twice
 
 linkcheck_anchors = False
 linkcheck_timeout = 20

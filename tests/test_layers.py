@@ -218,7 +218,9 @@ def groups_that_import_each_other() -> set[frozenset[str]]:
     """Return the strongly connected components of more than one module."""
     direct: dict[str, set[str]] = {name: set() for name in modules()}
     for found in all_imports():
-        direct[found.importer].update({found.imported} & direct.keys())
+        direct[found.importer].update(
+            ({found.imported} & direct.keys()) - {found.importer}
+        )  # a name for itself
     reached: dict[str, set[str]] = {}
     for name in direct:
         waiting, seen = [name], set[str]()
