@@ -67,6 +67,16 @@ _PRIVATE = {
     "contrib.layers.python.layers.layers": "contrib.layers.python.layers",
     "contrib.rnn.python.ops.core_rnn_cell": "python.rnn_cell_impl",
     "contrib.rnn.python.ops.core_rnn_cell_impl": "python.rnn_cell_impl",
+    **{
+        f"python.saved_model.{name}{suffix}": f"saved_model.{name}"
+        for name in ("builder", "loader", "main_op", "signature_def_utils", "utils")
+        for suffix in ("", "_impl")
+    },
+    **{
+        f"python.saved_model.{name}": f"saved_model.{name}"
+        for name in ("constants", "signature_constants", "tag_constants")
+    },
+    "python.tools.freeze_graph": "saved_model.freeze_graph",
 }
 """Modules that are no public interface, by the module of aioexec that has their public names. Others are aioexec itself."""
 
@@ -82,7 +92,7 @@ _CONTRIB_MODULES = {"contrib.framework.python.ops", "contrib.layers.python.layer
 
 _FOLDERS = {
     "client", "data.ops", "data.util", "estimator", "feature_column", "framework", "layers", "lib.io", "ops", "ops.losses",
-    "ops.distributions", "platform", "saved_model", "summary", "training", "util",
+    "ops.distributions", "platform", "saved_model", "summary", "tools", "training", "util",
 }  # fmt: skip
 
 

@@ -18,18 +18,18 @@ import numpy as np
 from aioexec.errors import NotFoundError
 from aioexec.graph.graph import Graph
 from aioexec.saved_model.loaded_objects import LoadedObject
-from aioexec.saved_model.model_files import Path, meta_graph_of, read_saved_model
+from aioexec.saved_model.model_files import Path
+from aioexec.saved_model.model_sources import import_model
 from aioexec.saved_model.object_reading import ReadObjects, read_objects
-from aioexec.saved_model.restoring import Imported, import_graph, initialize
+from aioexec.saved_model.restoring import Imported, initialize
 from aioexec.saved_model.signature import Signature
 from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
-from aioexec.saved_model.signature_reading import signatures_of
-from aioexec.saved_model.tag_constants import SERVING
+from aioexec.saved_model.signature_reading import chosen_signature, signatures_of
 from aioexec.sessions.session import Session
 from aioexec.train.off_loop import off_loop
 
 if TYPE_CHECKING:
-    from aioexec.formats.protos import MetaGraphDef, SavedModel
+    from aioexec.formats.protos import MetaGraphDef
 
 
 class LoadedModel:
@@ -39,7 +39,7 @@ class LoadedModel:
         path: the folder or file it was loaded from.
         tags: the tags of its graph.
         graph, session: the graph, and the session that runs it, in the event loop of `load`.
-        meta_graph_def: the graph's MetaGraphDef as it was read.
+        meta_graph_def: the graph's MetaGraphDef as it was read; that of a GraphDef is empty.
         signatures: the signatures by name.
         root: the object that was saved, of a model of TensorFlow 2; None of others. Its attributes are the model's too:
             `await model.f(x)` calls a function of the saved module.
@@ -109,45 +109,54 @@ class LoadedModel:
         await self.close()
 
 
-async def load(path: Path, *, tags: Collection[str] | str | None = None, config: Any = None) -> LoadedModel:
-    """Load a SavedModel; nothing blocks the event loop.
+async def load(
+    path: Path,
+    *,
+    tags: Collection[str] | str | None = None,
+    config: Any = None,
+    inputs: Mapping[str, str] | Collection[str] | None = None,
+    outputs: Mapping[str, str] | Collection[str] | None = None,
+) -> LoadedModel:
+    """Load a model; nothing blocks the event loop.
 
     Args:
-        path: the folder of the SavedModel.
+        path: the folder of a SavedModel; the folder of a training, or a checkpoint with its ".meta" file; or a file with a
+            GraphDef of constants.
         tags: the tags of the graph to load; by default the only graph, or the one of the tag "serve".
         config: a ConfigProto for the model's session.
+        inputs, outputs: the tensors of the signature "serving_default", by the names that callers use; or tensors and nodes,
+            which keep their names. By default those of the SavedModel; of a GraphDef its placeholders, and the tensors that
+            nothing takes.
 
     Raises:
-        NotFoundError: there is no SavedModel, no graph with these tags, or a variable or asset file is missing.
+        NotFoundError: there is no model, no graph with these tags, or a variable or asset file is missing.
         DataLossError: a file is damaged.
         OpError: the graph cannot be imported or initialized.
     """
-    folder = os.fspath(path)
+    text = os.fsdecode(path)
     wanted = [tags] if isinstance(tags, str) else tags
     graph = Graph()
-    imported, objects = await off_loop(_import, folder, wanted, graph)
+    imported, objects = await off_loop(_import, text, wanted, graph)
     session = Session(graph=graph, config=config)
     try:
-        signatures = signatures_of(imported.meta_graph, session, folder)
-        await initialize(session, imported, folder)
+        signatures = signatures_of(imported.meta_graph, session, text)
+        if (
+            inputs is not None
+            or outputs is not None
+            or (not signatures and imported.saver is None and objects is None)
+        ):
+            name = DEFAULT_SERVING_SIGNATURE_DEF_KEY
+            signatures[name] = chosen_signature(name, session, inputs, outputs, text)
+        await initialize(session, imported, text)
     except BaseException:
         await session.close()
         raise
     meta_graph = imported.meta_graph
     root = None if objects is None else objects.loaded(graph, session).root
-    return LoadedModel(folder, meta_graph.meta_info_def.tags, session, meta_graph, signatures, root)
+    return LoadedModel(text, meta_graph.meta_info_def.tags, session, meta_graph, signatures, root)
 
 
-def _import(folder: str, tags: Collection[str] | None, graph: Graph) -> tuple[Imported, ReadObjects | None]:
-    """Read a SavedModel and its objects, and import its graph. Blocks."""
-    saved_model = read_saved_model(folder)
-    meta_graph = meta_graph_of(saved_model, _tags(saved_model) if tags is None else tags, folder)
-    imported = import_graph(meta_graph, folder, graph)
-    return imported, read_objects(meta_graph, folder, imported.prefix, imported.assets)
-
-
-def _tags(saved_model: SavedModel) -> Collection[str]:
-    """The tags of the only graph; "serve" if there are several."""
-    if len(saved_model.meta_graphs) == 1:
-        return list(saved_model.meta_graphs[0].meta_info_def.tags)
-    return [SERVING]
+def _import(path: str, tags: Collection[str] | None, graph: Graph) -> tuple[Imported, ReadObjects | None]:
+    """Read a model and its objects, and import its graph. Blocks."""
+    imported = import_model(path, tags, graph)
+    return imported, read_objects(imported.meta_graph, path, imported.prefix, imported.assets)

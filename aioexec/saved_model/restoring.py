@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aioexec.data_classes import dataclass
@@ -35,15 +36,15 @@ class Imported:
     """A graph of a SavedModel that was imported.
 
     `prefix`: the checkpoint's path; None if there is none. `assets`: the paths of the asset files by tensor name.
-    `init_op`: the name of the operation for initialization, if any.
+    `init_ops`: the names of the operations for initialization.
     """
 
     meta_graph: MetaGraphDef
     saver: Saver | None
     prefix: str | None
-    assets: dict[str, str]
-    init_op: str | None
-    elements: list[Any] | None
+    assets: Mapping[str, str]
+    init_ops: Sequence[str]
+    elements: Sequence[Any] | None = None
 
 
 def import_graph(
@@ -75,7 +76,7 @@ def import_graph(
         saver,
         prefix if checkpoint_exists(prefix) else None,
         assets,
-        None if init_op is None else prepend_name_scope(init_op, import_scope),
+        () if init_op is None else (prepend_name_scope(init_op, import_scope),),
         elements,
     )
 
@@ -92,11 +93,12 @@ async def initialize(session: Any, imported: Imported, export_dir: str) -> None:
             logger.info("The specified SavedModel has no variables; no checkpoints were restored.")
         else:
             await imported.saver.restore(session, imported.prefix)
-        if imported.init_op is not None:
+        if imported.init_ops:
             missing = await off_loop(_missing_files, imported.assets)
             if missing:
                 raise NotFoundError(f"expected asset files {missing}, which do not exist")
-            await session.run([_operation(session.graph, imported.init_op)], imported.assets)
+            operations = [_operation(session.graph, name) for name in imported.init_ops]
+            await session.run(operations, imported.assets)
 
 
 def init_op_name(meta_graph: MetaGraphDef) -> str | None:
@@ -118,7 +120,7 @@ def init_op_name(meta_graph: MetaGraphDef) -> str | None:
     return None
 
 
-def _missing_files(assets: dict[str, str]) -> list[str]:
+def _missing_files(assets: Mapping[str, str]) -> list[str]:
     return [path for path in assets.values() if not os.path.exists(path)]
 
 

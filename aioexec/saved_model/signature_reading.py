@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from aioexec.errors import InvalidArgumentError, OpError
 from aioexec.graph.graph import Graph
@@ -16,6 +16,12 @@ from aioexec.sessions.session import Session
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import MetaGraphDef, SignatureDef, TensorInfo
+
+Chosen = Mapping[str, str] | Collection[str] | None
+"""Names of tensors by the names that callers use, or names alone; None for those that fit by their position in the graph."""
+
+_NO_RESULTS: Final = frozenset({"Const", "Placeholder", "NoOp"})
+"""Ops that are no results of a graph, even if nothing takes their outputs."""
 
 
 def signatures_of(meta_graph: MetaGraphDef, session: Session, path: str) -> dict[str, Signature]:
@@ -76,3 +82,51 @@ def _defaults(signature: SignatureDef) -> dict[str, Any]:
     from aioexec.formats.tensor_codec import MakeNdarray
 
     return {key: MakeNdarray(value) for key, value in signature.defaults.items()}
+
+
+# Signatures that the caller chooses
+
+
+def chosen_signature(name: str, session: Session, inputs: Chosen, outputs: Chosen, path: str) -> Signature:
+    """A signature of tensors that are named; by default of the placeholders, and of the tensors that nothing takes.
+
+    Raises:
+        InvalidArgumentError: a tensor is not in the graph, or nothing can be fetched.
+    """
+    graph = session.graph
+    fed = _placeholders(graph) if inputs is None else _named(inputs, graph, f"{path}: input")
+    fetched = _untaken(graph) if outputs is None else _named(outputs, graph, f"{path}: output")
+    if not fetched:
+        raise InvalidArgumentError(f"{path}: expected outputs that can be fetched, got none")
+    return Signature(name, fed, fetched, session)
+
+
+def _named(names: Mapping[str, str] | Collection[str], graph: Graph, where: str) -> dict[str, Tensor]:
+    given = names if isinstance(names, Mapping) else {name.removesuffix(":0"): name for name in names}
+    return {
+        key: _tensor_named(name if ":" in name else f"{name}:0", graph, f"{where} {key!r}")
+        for key, name in given.items()
+    }
+
+
+def _tensor_named(name: str, graph: Graph, where: str) -> Tensor:
+    try:
+        found: Tensor = graph.get_tensor_by_name(name)
+    except OpError as error:
+        raise InvalidArgumentError(f"{where}: expected a tensor of the graph, got {name!r}") from error
+    return found
+
+
+def _placeholders(graph: Graph) -> dict[str, Tensor]:
+    return {op.name: op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"}
+
+
+def _untaken(graph: Graph) -> dict[str, Tensor]:
+    """The outputs of nodes none of whose outputs is taken by another node."""
+    last = [op for op in graph.get_operations() if not any(tensor.consumers() for tensor in op.outputs)]
+    return {
+        op.name if len(op.outputs) == 1 else tensor.name: tensor
+        for op in last
+        for tensor in op.outputs
+        if op.type not in _NO_RESULTS
+    }

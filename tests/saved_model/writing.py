@@ -27,7 +27,7 @@ def signatures_in_default_graph(vocabulary: str):
     lines = TextFileInitializer(
         vocabulary, ax.string, TextFileIndex.WHOLE_LINE, ax.int64, TextFileIndex.LINE_NUMBER
     )
-    number = StaticHashTable(lines, -1).lookup(word)
+    number = ax.identity(StaticHashTable(lines, -1).lookup(word), name="number")
     predict = ax.saved_model.predict_signature_def
     signatures = {
         "serving_default": predict({"x": x}, {"y": y}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from aioexec.errors import UnimplementedError
@@ -39,17 +39,42 @@ async def convert_variables_to_constants(
         UnimplementedError: a node uses a variable in a way that a constant does not support.
     """
     result = extract_sub_graph(input_graph_def, output_node_names)
-    names = [
-        node.name
-        for node in result.node
-        if node.op in _VARIABLES
-        and (variable_names_whitelist is None or node.name in variable_names_whitelist)
-        and node.name not in (variable_names_blacklist or ())
-    ]
-    reads = {node.name: _read_of(node, sess.graph) for node in result.node if node.name in names}
-    values = await sess.run(reads)
+    found = _variables(result, variable_names_whitelist, variable_names_blacklist)
+    values = await sess.run({node.name: _read_of(node, sess.graph) for node in found})
     _Frozen(result, values).rewrite()
     return result
+
+
+def freeze_with_values(
+    graph_def: GraphDef,
+    output_node_names: Sequence[str],
+    value_of: Callable[[str], Any],
+    wanted: Collection[str] | None = None,
+    unwanted: Collection[str] | None = None,
+) -> GraphDef:
+    """`convert_variables_to_constants` without a session.
+
+    Args:
+        value_of: from the name of a variable to its value.
+        wanted, unwanted: the variables to convert, by name, all by default; variables not to convert.
+    """
+    result = extract_sub_graph(graph_def, output_node_names)
+    values = {node.name: value_of(node.name) for node in _variables(result, wanted, unwanted)}
+    _Frozen(result, values).rewrite()
+    return result
+
+
+def _variables(
+    graph_def: GraphDef, wanted: Collection[str] | None, unwanted: Collection[str] | None
+) -> list[NodeDef]:
+    """The nodes of the variables to convert."""
+    return [
+        node
+        for node in graph_def.node
+        if node.op in _VARIABLES
+        and (wanted is None or node.name in wanted)
+        and node.name not in (unwanted or ())
+    ]
 
 
 def _read_of(variable: NodeDef, graph: Any) -> Any:
