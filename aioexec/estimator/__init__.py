@@ -22,7 +22,12 @@ if TYPE_CHECKING:
         DNNLinearCombinedRegressor as DNNLinearCombinedRegressor,
     )
     from aioexec.estimator.estimator import Estimator as Estimator
-    from aioexec.estimator.exporters import Exporter as Exporter
+    from aioexec.estimator.exporters import (
+        BestExporter as BestExporter,
+        Exporter as Exporter,
+        FinalExporter as FinalExporter,
+        LatestExporter as LatestExporter,
+    )
     from aioexec.estimator.modes import ModeKeys as ModeKeys
     from aioexec.estimator.parsing import (
         classifier_parse_example_spec as classifier_parse_example_spec,

@@ -22,8 +22,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 from aioexec.errors import GraphValueError, UnimplementedError
-from aioexec.estimator.arguments import argument_names, call_with, checked_hooks, checked_listeners
+from aioexec.estimator.arguments import (
+    argument_names,
+    call_with,
+    check_model_fn,
+    checked_hooks,
+    checked_listeners,
+)
 from aioexec.estimator.evaluation_summaries import write_results
+from aioexec.estimator.exporting import Export, export_model
 from aioexec.estimator.input_functions import parse_input_fn_result
 from aioexec.estimator.modes import ModeKeys
 from aioexec.estimator.predictions import chosen, examples, warn_of_endless
@@ -60,7 +67,6 @@ from aioexec.train.sessions.session_creators import ChiefSessionCreator
 
 logger = logging.getLogger(__name__)
 
-_MODEL_ARGUMENTS = {"features", "labels", "mode", "params", "self", "config"}
 _EVALUATOR_AND_PS = ("evaluator", "ps")
 
 
@@ -92,7 +98,7 @@ class Estimator:
         self._check_members()
         self._config = with_defaults(config, path_text(model_dir))
         logger.info("Using config: %s", self._config)
-        _check_model_fn(model_fn, params)
+        check_model_fn(model_fn, params)
         self._model_fn = model_fn
         self._params = copy.deepcopy(params or {})
         self._warm_start_settings = settings_of(warm_start_from)
@@ -202,8 +208,8 @@ class Estimator:
             )
         if steps is not None and max_steps is not None:
             raise GraphValueError("Can not provide both steps and max_steps.")
-        _check_positive("steps", steps)
-        _check_positive("max_steps", max_steps)
+        check_positive("steps", steps)
+        check_positive("max_steps", max_steps)
         given, listeners = list(checked_hooks(hooks)), list(checked_listeners(saving_listeners))
         if max_steps is not None and max_steps <= await off_loop(_trained_steps, self.model_dir):
             logger.info("Skipping training since max_steps has already saved.")
@@ -260,7 +266,7 @@ class Estimator:
         Raises:
             GraphValueError: `steps` is not positive, or a metric is named "loss" or "global_step".
         """
-        _check_positive("steps", steps)
+        check_positive("steps", steps)
         given = list(checked_hooks(hooks))
         if steps is not None:
             given.append(StopAfterNEvalsHook(num_evals=steps))
@@ -343,14 +349,33 @@ class Estimator:
         checkpoint_path: str | None = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """Not implemented: SavedModels are not written yet.
+        """Write a model for serving as a SavedModel with the tag "serve"; returns the path of its folder.
+
+        Args:
+            export_dir_base: the folder of all versions; the new one is named by the time in seconds.
+            serving_input_receiver_fn: returns a ServingInputReceiver.
+            assets_extra: further files, by their paths below "assets.extra".
+            as_text: write the proto in text form.
+            checkpoint_path: by default the latest one.
+            experimental_mode: only ModeKeys.PREDICT.
 
         Raises:
-            UnimplementedError: always.
+            GraphValueError: there is no checkpoint, or no signature can be served.
+            UnimplementedError: another mode.
+            OpError: the model cannot be written; no folder is left.
         """
-        raise UnimplementedError(
-            "Estimator: SavedModels are not written yet; a checkpoint is in `latest_checkpoint()`, and "
-            "`aioexec.train.Saver` restores it in a graph that `model_fn` builds with ModeKeys.PREDICT"
+        if experimental_mode != ModeKeys.PREDICT:
+            raise UnimplementedError(
+                f"export_saved_model: expected mode {ModeKeys.PREDICT!r}, got {experimental_mode!r}"
+            )
+        export = await self._export_of(checkpoint_path)
+        return await export_model(
+            export,
+            export_dir_base,
+            serving_input_receiver_fn,
+            assets_extra,
+            as_text=as_text,
+            strip_default_attrs=True,
         )
 
     async def export_savedmodel(
@@ -362,10 +387,25 @@ class Estimator:
         checkpoint_path: str | None = None,
         strip_default_attrs: bool = False,
     ) -> bytes:
-        """The older name of `export_saved_model`."""
-        return await self.export_saved_model(
-            export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
+        """The older form of `export_saved_model`.
+
+        Args:
+            strip_default_attrs: leave out attributes with their op's default, so that older readers need not know them.
+        """
+        return await export_model(
+            await self._export_of(checkpoint_path),
+            export_dir_base,
+            serving_input_receiver_fn,
+            assets_extra,
+            as_text=as_text,
+            strip_default_attrs=strip_default_attrs,
         )
+
+    async def _export_of(self, checkpoint_path: str | None) -> Export:
+        path = checkpoint_path or await off_loop(latest_checkpoint, self.model_dir)
+        if path is None:
+            raise GraphValueError(f"Couldn't find trained model at {self.model_dir}.")
+        return Export(self._call_model_fn, self._create_global_step, self.config, path)
 
     # Calls of the user's functions
 
@@ -410,31 +450,6 @@ class Estimator:
                 what,
             )
         return path
-
-
-def _check_model_fn(model_fn: Any, params: Any) -> None:
-    if model_fn is None:
-        raise GraphValueError("model_fn must be provided to Estimator.")
-    names = set(argument_names(model_fn))
-    if "features" not in names:
-        raise GraphValueError(f"model_fn ({model_fn}) must include features argument.")
-    if params is not None and "params" not in names:
-        raise GraphValueError(
-            f"model_fn ({model_fn}) does not include params argument, but params ({params}) is passed to Estimator."
-        )
-    if params is None and "params" in names:
-        logger.warning(
-            "Estimator's model_fn (%s) includes params argument, but params are not passed to Estimator.",
-            model_fn,
-        )
-    unknown = sorted(names - _MODEL_ARGUMENTS)
-    if unknown:
-        raise GraphValueError(f"model_fn ({model_fn}) has following not expected args: {unknown}")
-
-
-def _check_positive(name: str, steps: int | None) -> None:
-    if steps is not None and steps <= 0:
-        raise GraphValueError(f"Must specify {name} > 0, given: {steps}")
 
 
 def _device_setter(config: RunConfig) -> Callable[[Any], Any] | None:

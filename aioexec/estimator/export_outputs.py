@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.node import Tensor
+from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from aioexec.saved_model.signature_def_utils import (
+    classification_signature_def,
+    predict_signature_def,
+    regression_signature_def,
+)
 
-DEFAULT_SERVING_SIGNATURE_DEF_KEY: Final = "serving_default"
+if TYPE_CHECKING:
+    from aioexec.formats.protos import SignatureDef
+
 _SINGLE_OUTPUT: Final = "output"
 
 
 class ExportOutput:
     """The outputs of one signature; see the subclasses."""
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> SignatureDef:
+        """The SignatureDef with these tensors as inputs.
+
+        Raises:
+            GraphValueError: the inputs do not suit the outputs.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define as_signature_def")
 
 
 class ClassificationOutput(ExportOutput):
@@ -49,6 +65,10 @@ class ClassificationOutput(ExportOutput):
     def classes(self) -> Tensor | None:
         return self._classes
 
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> SignatureDef:
+        examples = _only_examples(receiver_tensors, "Classification")
+        return classification_signature_def(examples, self.classes, self.scores)
+
 
 class RegressionOutput(ExportOutput):
     """Predicted values, a tensor of a floating dtype.
@@ -65,6 +85,9 @@ class RegressionOutput(ExportOutput):
     @property
     def value(self) -> Tensor:
         return self._value
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> SignatureDef:
+        return regression_signature_def(_only_examples(receiver_tensors, "Regression"), self.value)
 
 
 class PredictOutput(ExportOutput):
@@ -88,6 +111,19 @@ class PredictOutput(ExportOutput):
     @property
     def outputs(self) -> dict[str, Tensor]:
         return self._outputs
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> SignatureDef:
+        return predict_signature_def(receiver_tensors, self.outputs)
+
+
+def _only_examples(receiver_tensors: Mapping[str, Any], what: str) -> Any:
+    """The only tensor, which holds serialized Examples."""
+    if len(receiver_tensors) != 1:
+        raise GraphValueError(f"{what} input must be a single string Tensor; got {receiver_tensors}")
+    (examples,) = receiver_tensors.values()
+    if not isinstance(examples, Tensor) or examples.dtype != dtypes.string:
+        raise GraphValueError(f"{what} input must be a single string Tensor; got {receiver_tensors}")
+    return examples
 
 
 def export_outputs_of(given: Any, predictions: Any) -> dict[str, ExportOutput]:

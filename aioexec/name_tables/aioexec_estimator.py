@@ -14,7 +14,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.estimator.canned.wide_and_deep": "DNNLinearCombinedClassifier DNNLinearCombinedRegressor",
     "aioexec.estimator.estimator": "Estimator",
     "aioexec.estimator.export": "export=",
-    "aioexec.estimator.exporters": "Exporter",
+    "aioexec.estimator.exporters": "BestExporter Exporter FinalExporter LatestExporter",
     "aioexec.estimator.inputs": "inputs=",
     "aioexec.estimator.modes": "ModeKeys",
     "aioexec.estimator.parsing": "classifier_parse_example_spec regressor_parse_example_spec",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.train.off_loop import off_loop
 from tests.estimator.models import X, Y, inputs, linear_model, trained
 
@@ -236,8 +236,6 @@ async def test_wrong_arguments_are_refused(directory):
         await estimator.train(inputs(), steps=1, saving_listeners=[object()])  # type: ignore[list-item]
     with pytest.raises(GraphValueError, match="Could not find trained model"):
         await off_loop(estimator.get_variable_names)
-    with pytest.raises(UnimplementedError, match="SavedModels are not written yet"):
-        await estimator.export_savedmodel(directory, lambda: None)
 
 
 def test_model_functions_are_checked(directory):

@@ -14,7 +14,6 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.estimator.export_outputs import (
-    DEFAULT_SERVING_SIGNATURE_DEF_KEY,
     ExportOutput,
     PredictOutput,
 )
@@ -36,6 +35,7 @@ from aioexec.ops.math.cast import cast
 from aioexec.ops.reduction.reductions import reduce_sum
 from aioexec.ops.training.losses import Reduction, compute_weighted_loss
 from aioexec.ops.training.metrics import mean
+from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from aioexec.train.global_steps import get_global_step
 from aioexec.train.optimizers.optimizer import Optimizer
 
