@@ -26,6 +26,7 @@ from aioexec.estimator.arguments import (
     argument_names,
     call_with,
     check_model_fn,
+    check_positive,
     checked_hooks,
     checked_listeners,
 )

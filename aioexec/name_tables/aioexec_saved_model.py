@@ -13,7 +13,6 @@ SOURCES: Final[dict[str, str]] = {
         "ASSETS_DIRECTORY ASSETS_KEY LEGACY_INIT_OP_KEY MAIN_OP_KEY SAVED_MODEL_FILENAME_PB SAVED_MODEL_FILENAME_PBTXT "
         "SAVED_MODEL_SCHEMA_VERSION VARIABLES_DIRECTORY VARIABLES_FILENAME constants="
     ),
-    "aioexec.saved_model.freeze_graph": "freeze_graph=",
     "aioexec.saved_model.loaded_model": "LoadedModel",
     "aioexec.saved_model.loader": "load loader= maybe_saved_model_directory",
     "aioexec.saved_model.main_op": "main_op= main_op_with_restore",

@@ -76,7 +76,6 @@ _PRIVATE = {
         f"python.saved_model.{name}": f"saved_model.{name}"
         for name in ("constants", "signature_constants", "tag_constants")
     },
-    "python.tools.freeze_graph": "saved_model.freeze_graph",
 }
 """Modules that are no public interface, by the module of aioexec that has their public names. Others are aioexec itself."""
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from aioexec.saved_model import (
         builder as builder,
         constants as constants,
-        freeze_graph as freeze_graph,
         loader as loader,
         main_op as main_op,
         signature_constants as signature_constants,

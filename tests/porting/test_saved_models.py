@@ -36,7 +36,7 @@ import aioexec.saved_model.builder as saved_model_builder
 import aioexec.saved_model.signature_constants as signature_constants
 import aioexec.saved_model.tag_constants as tag_constants
 import aioexec.saved_model.utils as utils
-import aioexec.saved_model.freeze_graph as freeze_graph
+import aioexec.python.freeze_graph as freeze_graph
 
 
 async def export(sess, x, y, path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.errors import GraphValueError, NotFoundError, UnimplementedError
+from aioexec.errors import GraphValueError, NotFoundError
 from aioexec.formats.proto_files import read_proto
 from aioexec.python.freeze_graph import freeze_graph
 from aioexec.train.off_loop import off_loop
@@ -72,9 +72,9 @@ async def test_initializers_run_after_the_variables_are_restored(model):
 async def test_what_is_missing_is_an_error(model):
     with pytest.raises(GraphValueError, match="supply the name of a node"):
         await freeze_graph(**{**model, "output_node_names": ""})
-    with pytest.raises(GraphValueError, match="neither input_graph"):
+    with pytest.raises(GraphValueError, match="expected a graph, a MetaGraphDef or a SavedModel"):
         await freeze_graph(**{**model, "input_graph": ""})
     with pytest.raises(NotFoundError):
         await freeze_graph(**{**model, "input_checkpoint": model["input_checkpoint"] + "-1"})
-    with pytest.raises(UnimplementedError, match=r"aioexec\.load"):
+    with pytest.raises(NotFoundError, match="somewhere"):
         await freeze_graph(**model, input_saved_model_dir="somewhere")

@@ -8,9 +8,10 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError
+from aioexec.python import freeze_graph
 from tests.saved_model.writing import NUMBERS, WORDS, X, Y, signatures_in_default_graph, write_model
 
-freeze = ax.saved_model.freeze_graph.freeze_graph
+freeze = freeze_graph.freeze_graph
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ async def test_a_graph_is_frozen_from_each_form_and_loaded(tmp_path, checkpoint,
 
 
 async def test_some_variables_may_be_left(tmp_path, checkpoint):
-    graph_def = await ax.saved_model.freeze_graph.freeze_graph_with_def_protos(
+    graph_def = await freeze_graph.freeze_graph_with_def_protos(
         ax.GraphDef.FromString((tmp_path / "graph.pb").read_bytes()),
         *(None, checkpoint, "y", None, None, None, False, None),
         variable_names_blacklist="b",
@@ -87,7 +88,7 @@ async def test_some_variables_may_be_left(tmp_path, checkpoint):
     ("arguments", "error", "message"),
     [
         ({"input_checkpoint": "/none"}, NotFoundError, "Input checkpoint '/none' doesn't exist"),
-        ({"output_node_names": ""}, InvalidArgumentError, "expected output_node_names to name a node"),
+        ({"output_node_names": ""}, InvalidArgumentError, "supply the name of a node to output_node_names"),
         ({}, InvalidArgumentError, "expected a graph, a MetaGraphDef or a SavedModel"),
         ({"input_graph": "/none"}, NotFoundError, "/none"),
     ],

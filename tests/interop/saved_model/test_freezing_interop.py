@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec.python import freeze_graph
 from tests.saved_model.writing import B, W, X, Y, write_model
 
 pytestmark = pytest.mark.interop
@@ -43,7 +44,7 @@ async def test_a_checkpoint_with_the_graph_of_tensorflow_is_loaded(trained):
 def test_a_graph_that_was_frozen_here_runs_in_tensorflow(tf, tmp_path):
     async def freeze() -> None:
         await write_model(tmp_path / "1")
-        await ax.saved_model.freeze_graph.freeze_graph(
+        await freeze_graph.freeze_graph(
             *(None, None, True, None, "y", None, None, str(tmp_path / "frozen.pb"), True, ""),
             input_saved_model_dir=str(tmp_path / "1"),
         )
