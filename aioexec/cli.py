@@ -59,6 +59,9 @@ COMMANDS = {
     "run": Command(
         "aioexec.inspection.run_command", "run a step of a model in files, with feeds from the command line"
     ),
+    "saved-model": Command(
+        "aioexec.saved_model.command", "show what a SavedModel holds, and run its signatures"
+    ),
     "serve": Command(
         "aioexec.serving.command", "serve SavedModels over HTTP, with TensorFlow Serving's interface"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from aioexec.data_classes import dataclass
@@ -40,7 +40,7 @@ class ReadObjects:
 
 
 def read_objects(
-    meta_graph: MetaGraphDef, path: str, prefix: str | None, assets: dict[str, str]
+    meta_graph: MetaGraphDef, path: str, prefix: str | None, assets: Mapping[str, str]
 ) -> ReadObjects | None:
     """The object graph of a MetaGraphDef; None if it has none.
 
