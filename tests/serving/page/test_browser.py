@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import aioexec as ax
+from aioexec.distributed.security.security import Security
 from aioexec.saved_model.signature import Signature
 from aioexec.serving import serve
 from aioexec.serving.page import live
@@ -18,6 +19,7 @@ from tests.serving.page.browser import keep_screenshot, needs_browser, visiting
 pytestmark = [needs_browser, pytest.mark.network, pytest.mark.slow]
 
 SIZE, CLASSES = 8, 5
+TOKEN = "a-token-of-sufficient-length-0123456789"
 WEIGHTS = np.random.default_rng(7).normal(size=(SIZE * SIZE, CLASSES)).astype(np.float32)
 PIXELS = np.random.default_rng(8).integers(0, 256, (SIZE, SIZE), np.uint8)
 
@@ -50,7 +52,7 @@ def build():
 
 
 @pytest.fixture
-async def server(monkeypatch):
+async def models(monkeypatch):
     monkeypatch.setattr(live, "INTERVAL", 0.1)
     graph, images, scores, arrays, totals = build()
     async with ax.Session(graph=graph) as session:
@@ -58,8 +60,13 @@ async def server(monkeypatch):
             "classifier": Signature("serving_default", images, scores, session),
             "sums": Signature("serving_default", arrays, totals, session),
         }
-        async with serve(models) as server:
-            yield server
+        yield models
+
+
+@pytest.fixture
+async def server(models):
+    async with serve(models) as server:
+        yield server
 
 
 def output(page, name):
@@ -133,10 +140,13 @@ async def test_a_person_tries_models_and_sees_what_happens(server, tmp_path):
     assert [text for text in seen.complaints if "400 (Bad Request)" not in text] == []
 
 
-async def test_the_keyboard_alone_suffices_in_the_dark(server, tmp_path):
-    def visit():
-        with visiting(server.url, dark=True) as visit:
+async def test_the_keyboard_alone_suffices_in_the_dark_with_a_token(models, tmp_path):
+    def visit(url):
+        with visiting(url, dark=True) as visit:
             page, press = visit.page, visit.page.keyboard.press
+            page.get_by_role("dialog", name="Token").wait_for()
+            page.keyboard.type(TOKEN)
+            press("Enter")
             page.get_by_role("button", name="sums").wait_for()
 
             def tab_to(role, name, *, exact=False):
@@ -181,6 +191,8 @@ async def test_the_keyboard_alone_suffices_in_the_dark(server, tmp_path):
             keep_screenshot(visit, tmp_path / "graph-dark.png")
             return visit
 
-    seen = await asyncio.to_thread(visit)
+    async with serve(models, security=Security(token=TOKEN)) as server:
+        seen = await asyncio.to_thread(visit, server.url)
 
-    assert seen.complaints == []
+    # The browser itself reports the request without a token.
+    assert [text for text in seen.complaints if "401 (Unauthorized)" not in text] == []

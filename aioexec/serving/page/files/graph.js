@@ -310,14 +310,7 @@ class GraphView {
       const box = this.frame.getBoundingClientRect();
       this.zoom(event.deltaY > 0 ? 1 / 1.15 : 1.15, event.clientX - box.left, event.clientY - box.top);
     }, { passive: false });
-    new ResizeObserver(() => this.fitOnce()).observe(this.frame);
-  }
-
-  /** Fit when the frame is shown for the first time: it may have been built in a hidden panel. */
-  fitOnce() {
-    if (this.fitted || this.frame.clientWidth === 0) return;
-    this.fitted = true;
-    this.fit();
+    new ResizeObserver(() => this.fit()).observe(this.frame); // also when a hidden panel is shown
   }
 
   onKey(event) {

@@ -108,7 +108,7 @@ function choiceOf(id, label, values, chosen, onChoose) {
     onChoose(select.value);
     byId(id)?.focus(); // the choices are made anew
   });
-  return [html("label", { for: id }, label), select];
+  return [html("span", {}, html("label", { for: id }, label), select)];
 }
 
 function showVersions() {
