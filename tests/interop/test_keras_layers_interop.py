@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow
 
 import aioexec as ax
 
@@ -15,7 +14,6 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
 ]
-tf = tensorflow.compat.v1
 IMAGES = np.random.default_rng(1).normal(size=(2, 6, 6, 3)).astype(np.float32)
 STEPS = IMAGES[:, 0]
 
@@ -132,7 +130,7 @@ def described(facts: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("build", "pixels"), CASES, ids=lambda each: getattr(each, "__name__", ""))
-async def test_a_layer_is_that_of_keras(build, pixels):
+async def test_a_layer_is_that_of_keras(tf, build, pixels):
     with tf.Graph().as_default(), tf.Session() as session:
         outputs, facts = build(tf, tf.constant(pixels))
         session.run(tf.global_variables_initializer())
