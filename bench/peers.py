@@ -49,6 +49,7 @@ PEERS = {
     "onnxruntime": Peer("onnxruntime", "onnxruntime", ("onnxruntime",)),
     "onnxruntime_threads": Peer("ORT in threads", "onnxruntime", ("onnxruntime",)),
     "onnxruntime_grpc": Peer("ORT by grpc.aio", "tritonclient", ("onnxruntime",)),
+    "onnxruntime_aiohttp": Peer("ORT by aiohttp", "onnxruntime", ("onnxruntime",)),
     "jax": Peer("JAX", "jax", ("jax",)),
     "torch": Peer("torch", "torch", ("torch",)),
     "torch_compiled": Peer("torch.compile", "torch", ("torch",)),

@@ -75,6 +75,28 @@ def test_a_limit_is_kept_by_what_aioexec_shows_itself():
     assert (most.shown, most.is_met) == ([12.0], False)
 
 
+def test_a_new_version_may_move_the_p99_by_a_tenth():
+    peers = {"aioexec": {"minimum_s": 0.003, "p99 moved %": 12.5}}
+    run = {"http_serving": {"cases": {"a version loads, 300 requests/s": {"peers": peers}}}}
+
+    (verdict,) = verdicts([run])
+
+    assert (verdict.shown, verdict.is_met, verdict.target.unit) == ([12.5], False, "%")
+
+
+def test_a_load_is_held_against_tensorflow_and_its_first_answer_against_a_second():
+    peers = {
+        "aioexec": {"minimum_s": 0.25, "first answer ms": 90.0},
+        "tensorflow": {"minimum_s": 0.3, "first answer ms": 170.0},
+    }
+    run = {"model_loading": {"cases": {"tf.saved_model.save": {"peers": peers}}}}
+
+    load, answer = verdicts([run])
+
+    assert (load.shown, load.is_met) == ([pytest.approx(1.2)], True)
+    assert (answer.shown, answer.is_met) == ([90.0], True)
+
+
 def run_of_network(case: str, peak: float) -> dict:
     peers = {
         "aioexec": {"minimum_s": 1.0, "resident MiB": 200.0, "not native %": 2.0, "lag p99 ms": 0.5},
