@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aioexec.ops.io.example_functions import (
         FixedLenFeature as FixedLenFeature,
         FixedLenSequenceFeature as FixedLenSequenceFeature,
+        SparseFeature as SparseFeature,
         VarLenFeature as VarLenFeature,
         parse_example as parse_example,
         parse_single_example as parse_single_example,

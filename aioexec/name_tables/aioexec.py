@@ -131,7 +131,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.ops.image.random_crops": "random_crop",
     "aioexec.ops.io.decoding": "decode_csv decode_raw",
     "aioexec.ops.io.example_functions": (
-        "FixedLenFeature FixedLenSequenceFeature VarLenFeature parse_example parse_single_example"
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example parse_single_example"
     ),
     "aioexec.ops.io.files": "matching_files read_file write_file",
     "aioexec.ops.io.reader_classes": (

@@ -17,7 +17,7 @@ SOURCES: Final[dict[str, str]] = {
     ),
     "aioexec.ops.io.decoding": "decode_csv decode_raw",
     "aioexec.ops.io.example_functions": (
-        "FixedLenFeature FixedLenSequenceFeature VarLenFeature parse_example parse_single_example"
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature parse_example parse_single_example"
     ),
     "aioexec.ops.io.files": "matching_files read_file write_file",
     "aioexec.ops.io.sequence_example_functions": "parse_single_sequence_example",

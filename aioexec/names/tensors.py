@@ -90,6 +90,7 @@ from aioexec.ops.io.decoding import decode_csv as decode_csv, decode_raw as deco
 from aioexec.ops.io.example_functions import (
     FixedLenFeature as FixedLenFeature,
     FixedLenSequenceFeature as FixedLenSequenceFeature,
+    SparseFeature as SparseFeature,
     VarLenFeature as VarLenFeature,
     parse_example as parse_example,
     parse_single_example as parse_single_example,

@@ -16,6 +16,7 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.array.arrays import reshape
 from aioexec.ops.io.examples import KINDS
+from aioexec.ops.sparse.conversions import sparse_merge
 from aioexec.shapes import Dims
 
 
@@ -23,6 +24,24 @@ class VarLenFeature(NamedTuple):
     """A feature with any number of elements, returned as a SparseTensor."""
 
     dtype: Any
+
+
+class SparseFeature(NamedTuple):
+    """Two or more features that are returned as one SparseTensor: its indices and its values.
+
+    Attributes:
+        index_key: the key of the int64 feature of indices, or a list of keys, one for each dimension.
+        value_key: the key of the values, as many as there are indices.
+        dtype: of the values.
+        size: the size of the dimension, or a list of sizes.
+        already_sorted: whether the indices of each Example ascend.
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
 
 
 class FixedLenFeature(NamedTuple):
@@ -55,11 +74,12 @@ def parse_example(
     """Decode features of a vector of serialised Examples, or of a scalar; return a dict of tensors and SparseTensors.
 
     Args:
-        features: for each key, a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature.
+        features: for each key, a VarLenFeature, SparseFeature, FixedLenFeature or FixedLenSequenceFeature.
         example_names: a name for each Example, used in messages.
 
     Raises:
-        GraphValueError: a feature has another class or lacks an attribute.
+        GraphValueError: a feature has another class or lacks an attribute, or two need one key in different ways.
+        GraphTypeError: the size of a SparseFeature is no integer.
     """
     if not features:
         raise GraphValueError("parse_example: expected features, got none")
@@ -68,15 +88,23 @@ def parse_example(
         graph.name_scope(name or "ParseExample"),
     ):
         keys = sorted(features)
-        sparse = {key: _dtype(key, features[key]) for key in keys if isinstance(features[key], VarLenFeature)}
-        dense = [_dense(key, features[key]) for key in keys if key not in sparse]
+        merged = {key: features[key] for key in keys if isinstance(features[key], SparseFeature)}
+        varying = [key for key in keys if isinstance(features[key], VarLenFeature)]
+        sparse = _sparse_dtypes(features, [*varying, *merged])
+        dense = [_dense(key, features[key]) for key in keys if key not in merged and key not in varying]
+        if both := [each.key for each in dense if each.key in sparse]:
+            raise GraphValueError(
+                f"Dense and sparse keys must not intersect; dense keys that are sparse: {both}"
+            )
         outputs = _apply(serialized, [] if example_names is None else example_names, sparse, dense)
-    count = len(sparse)
-    parsed: dict[str, Any] = {
-        key: SparseTensor(*(outputs[place + part * count] for part in range(3)))
-        for place, key in enumerate(sparse)
-    }
-    parsed |= {each.key: output for each, output in zip(dense, outputs[3 * count :], strict=True)}
+        count = len(sparse)
+        parts = {
+            key: SparseTensor(*(outputs[place + part * count] for part in range(3)))
+            for place, key in enumerate(sparse)
+        }
+        parsed: dict[str, Any] = {key: parts[key] for key in varying}
+        parsed |= {each.key: output for each, output in zip(dense, outputs[3 * count :], strict=True)}
+        parsed |= {key: _merged(parts, feature) for key, feature in merged.items()}
     return parsed
 
 
@@ -110,6 +138,40 @@ def _apply(serialized: Any, names: Any, sparse: Mapping[str, DType], dense: list
     ]
 
 
+def _sparse_dtypes(features: Mapping[str, Any], keys: list[str]) -> dict[str, DType]:
+    """Return the dtype of each sparse feature that the op reads, in order of `features`.
+
+    Raises:
+        GraphValueError: a SparseFeature lacks an attribute, or two features need the same key with different dtypes.
+    """
+    found: dict[str, DType] = {}
+    for key in sorted(keys):
+        feature = features[key]
+        if isinstance(feature, VarLenFeature):
+            read = [(key, _dtype(key, feature))]
+        else:
+            for name in ("index_key", "value_key"):
+                if not getattr(feature, name):
+                    raise GraphValueError(f"Missing {name} in SparseFeature {feature!r}.")
+            read = [(each, dt.int64) for each in sorted(_index_keys(feature))]
+            read.append((feature.value_key, _dtype(key, feature)))
+        for each, dtype in read:
+            if found.setdefault(each, dtype) != dtype:
+                raise GraphValueError(f"Conflicting type {found[each]} vs {dtype} for feature {each}.")
+    return found
+
+
+def _index_keys(feature: SparseFeature) -> list[str]:
+    return [feature.index_key] if isinstance(feature.index_key, str) else list(feature.index_key)
+
+
+def _merged(parts: Mapping[str, SparseTensor], feature: SparseFeature) -> SparseTensor:
+    """Return the values at the places that the indices give."""
+    ids = [parts[key] for key in _index_keys(feature)]
+    sizes = list(feature.size) if isinstance(feature.size, list | tuple) else [feature.size]
+    return sparse_merge(ids, parts[feature.value_key], sizes, already_sorted=feature.already_sorted)
+
+
 def _dtype(key: str, feature: Any) -> DType:
     if feature.dtype is None:
         raise GraphValueError(f"parse_example: expected a dtype for {key!r}, got {feature!r}")
@@ -124,7 +186,8 @@ def _dtype(key: str, feature: Any) -> DType:
 def _dense(key: str, feature: Any) -> _Dense:
     if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature):
         raise GraphValueError(
-            f"parse_example: expected a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature for {key!r}, got {feature!r}"
+            f"parse_example: expected a VarLenFeature, SparseFeature, FixedLenFeature or FixedLenSequenceFeature for {key!r}, "
+            f"got {feature!r}"
         )
     if feature.shape is None:
         raise GraphValueError(f"parse_example: expected a shape for {key!r}, got {feature!r}")

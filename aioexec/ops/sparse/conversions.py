@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ def sparse_merge(
 
     Raises:
         GraphValueError: different numbers of ids and sizes.
+        GraphTypeError: a size is neither an integer nor a tensor.
     """
     ids = [
         _sparse(each)
@@ -140,6 +142,9 @@ def sparse_merge(
     sizes = vocab_size if isinstance(vocab_size, list | tuple) else [vocab_size]
     if len(ids) != len(sizes):
         raise GraphValueError("sp_ids and vocab_size have to have equal lengths.")
+    for size in sizes:
+        if not isinstance(size, Tensor | Integral):
+            raise GraphTypeError(f"vocab_size has to be a list of Tensors or Python ints. Found {type(size)}")
     with op_scope(name, "SparseMerge"):
         columns = [apply_op("ExpandDims", apply_op("Cast", each.values, DstT=dt.int64), 1) for each in ids]
         indices = apply_op("ConcatV2", [ids[0].indices[:, :-1], *columns], 1)

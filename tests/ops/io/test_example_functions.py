@@ -90,3 +90,23 @@ def test_no_features_and_a_batch_for_one_are_refused():
         ax.parse_example([b""], {})
     with pytest.raises(GraphValueError, match="rank 0"):
         ax.parse_single_example([b""], WANTED)
+
+
+async def test_indices_and_values_give_one_sparse_tensor():
+    rows = [example(i=[2, 0], v=[5, 6]), example()]
+    parsed = ax.parse_example(rows, {"s": ax.SparseFeature("i", "v", ax.int64, 4)})
+    found = await run(parsed["s"])
+
+    assert list(parsed) == ["s"]
+    assert found.indices.tolist() == [[0, 0], [0, 2]]
+    assert found.values.tolist() == [6, 5]
+    assert found.dense_shape.tolist() == [2, 4]
+
+
+def test_one_key_is_not_read_in_two_ways():
+    whole = ax.SparseFeature("i", "v", ax.float32, 4)
+
+    with pytest.raises(GraphValueError, match="Conflicting type"):
+        ax.parse_example([b""], {"s": whole, "v": ax.VarLenFeature(ax.int64)})
+    with pytest.raises(GraphValueError, match="must not intersect"):
+        ax.parse_example([b""], {"s": whole, "v": ax.FixedLenFeature([1], ax.float32)})
