@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         raw_ops as raw_ops,
         resource_loader as resource_loader,
         saved_model as saved_model,
+        sets as sets,
         signal as signal,
         sparse as sparse,
         spectral as spectral,

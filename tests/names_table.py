@@ -224,6 +224,7 @@ utils.build_tensor_info utils.get_tensor_from_tensor_info
         retain segment_mean segment_sqrt_n segment_sum slice softmax sparse_dense_matmul split to_dense to_indicator
         transpose
     """),
+    "sets": words("difference intersection set_difference set_intersection set_size set_union size union"),
     "spectral": words("fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d"),
     "train.queue_runner": words("QueueRunner add_queue_runner start_queue_runners"),
     "math": words("divide_no_nan erfcinv polyval reciprocal_no_nan"),

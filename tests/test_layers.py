@@ -37,7 +37,7 @@ ROWS: list[list[str]] = [
     [
         "api_switches < logging < version < compat < names < flags < app < debugging < gfile < io < manip < nest < "
         "python_io < queue < raw_ops < resource_loader < sparse < spectral < "
-        "bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
+        "sets < bitwise < distribute < graph_util < image < initializers < linalg < lookup < losses < math < metrics < "
         "nn < random < signal < strings < summary < contrib < tpu < gen_ops < python < client < test < examples < "
         "aioexec < demo < checkpoint_tools < inspection < porting < cli < completion",
         "blocking < test < aioexec < testing",

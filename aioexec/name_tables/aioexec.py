@@ -257,6 +257,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.sessions.conversions": "register_session_run_conversion_functions",
     "aioexec.sessions.interactive": "InteractiveSession",
     "aioexec.sessions.session": "Session",
+    "aioexec.sets": "sets=",
     "aioexec.shapes": "Dimension TensorShape",
     "aioexec.signal": "signal=",
     "aioexec.sparse": "sparse=",

@@ -18,5 +18,8 @@ SOURCES: Final[dict[str, str]] = {
         "streaming_sensitivity_at_specificity streaming_specificity_at_sensitivity streaming_true_negatives "
         "streaming_true_positives"
     ),
+    "aioexec.ops.sparse.sets": (
+        "set_difference=difference set_intersection=intersection set_size=size set_union=union"
+    ),
     "aioexec.ops.training.confusion_matrix": "confusion_matrix",
 }

@@ -268,6 +268,9 @@ _OPS: Final = {
         "SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad "
         "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments"
     ),
+    "aioexec.ops.sparse.sets": (
+        "DenseToDenseSetOperation DenseToSparseSetOperation SetSize SparseToSparseSetOperation"
+    ),
     "aioexec.ops.sparse.tensors": (
         "SparseConcat SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSplit SparseToDense"
     ),

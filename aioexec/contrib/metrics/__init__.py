@@ -39,6 +39,25 @@ if TYPE_CHECKING:
         streaming_true_negatives as streaming_true_negatives,
         streaming_true_positives as streaming_true_positives,
     )
+    from aioexec.ops.sparse.sets import (
+        difference as set_difference,
+        intersection as set_intersection,
+        size as set_size,
+        union as set_union,
+    )
     from aioexec.ops.training.confusion_matrix import confusion_matrix as confusion_matrix
+
+    __all__ = [
+        "accuracy", "aggregate_metric_map", "aggregate_metrics", "confusion_matrix", "set_difference",
+        "set_intersection", "set_size", "set_union", "streaming_accuracy", "streaming_auc",
+        "streaming_concat", "streaming_covariance", "streaming_false_negatives", "streaming_false_positives",
+        "streaming_mean", "streaming_mean_absolute_error", "streaming_mean_cosine_distance",
+        "streaming_mean_iou", "streaming_mean_relative_error", "streaming_mean_squared_error",
+        "streaming_mean_tensor", "streaming_pearson_correlation", "streaming_percentage_less",
+        "streaming_precision", "streaming_precision_at_thresholds", "streaming_recall",
+        "streaming_recall_at_k", "streaming_recall_at_thresholds", "streaming_root_mean_squared_error",
+        "streaming_sensitivity_at_specificity", "streaming_specificity_at_sensitivity",
+        "streaming_true_negatives", "streaming_true_positives",
+    ]  # fmt: skip
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -125,7 +125,7 @@ def _to_dense_kernel(context: KernelContext) -> Compute:
         room_for(dims, values.dtype.itemsize)
         check_inside(places, dims)
         if validates:
-            _check_order(places)
+            check_order(places)
         dense = np.full(dims, default[()], values.dtype)
         dense[tuple(places.T)] = values
         return dense
@@ -133,7 +133,8 @@ def _to_dense_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _check_order(indices: Array) -> None:
+def check_order(indices: Array) -> None:
+    """Check that indices ascend by rows, each once."""
     for k in range(1, len(indices)):
         before, here = indices[k - 1].tolist(), indices[k].tolist()
         if here == before:
