@@ -134,5 +134,9 @@ slim.nets.resnet_v1.resnet_v1_152 slim.nets.resnet_v1.resnet_v1_200 slim.nets.re
 slim.nets.resnet_v2.resnet_arg_scope slim.nets.resnet_v2.resnet_v2 slim.nets.resnet_v2.resnet_v2_block
 slim.nets.resnet_v2.resnet_v2_50 slim.nets.resnet_v2.resnet_v2_101 slim.nets.resnet_v2.resnet_v2_152
 slim.nets.resnet_v2.resnet_v2_200
+feature_column.concatenate_context_input feature_column.sequence_categorical_column_with_hash_bucket
+feature_column.sequence_categorical_column_with_identity feature_column.sequence_categorical_column_with_vocabulary_file
+feature_column.sequence_categorical_column_with_vocabulary_list feature_column.sequence_input_layer
+feature_column.sequence_numeric_column
 """)
 """`tf.contrib.name` of TensorFlow 1.15, `aioexec.contrib.name` here."""

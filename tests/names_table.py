@@ -145,7 +145,8 @@ FEATURE_COLUMN = words("""
 bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
 categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column embedding_column
 indicator_column input_layer linear_model make_parse_example_spec numeric_column shared_embedding_columns
-weighted_categorical_column
+weighted_categorical_column sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
+sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list sequence_numeric_column
 """)
 """`tf.feature_column.name` of TensorFlow, `aioexec.feature_column.name` here."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         crf as crf,
         cudnn_rnn as cudnn_rnn,
         data as data,
+        feature_column as feature_column,
         framework as framework,
         layers as layers,
         learn as learn,

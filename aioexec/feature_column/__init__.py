@@ -31,5 +31,12 @@ if TYPE_CHECKING:
         bucketized_column as bucketized_column,
         numeric_column as numeric_column,
     )
+    from aioexec.feature_column.sequences import (
+        sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket,
+        sequence_categorical_column_with_identity as sequence_categorical_column_with_identity,
+        sequence_categorical_column_with_vocabulary_file as sequence_categorical_column_with_vocabulary_file,
+        sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list,
+        sequence_numeric_column as sequence_numeric_column,
+    )
 else:
     __getattr__, __dir__ = public_names(__name__)

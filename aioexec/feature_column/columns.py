@@ -72,6 +72,26 @@ class DenseColumn(FeatureColumn):
         raise NotImplementedError
 
 
+class StepsAndLengths(NamedTuple):
+    """The numbers of sequences, [batch, steps, ...], and the number of steps of each, int64 [batch]."""
+
+    dense_tensor: Tensor
+    sequence_length: Tensor
+
+
+class SequenceDenseColumn(FeatureColumn):
+    """A column of numbers at each step of a sequence."""
+
+    @property
+    def variable_shape(self) -> TensorShape:
+        """The shape of a step."""
+        raise NotImplementedError
+
+    def get_sequence_dense_tensor(self, features: Features, scope: ColumnScope) -> StepsAndLengths:
+        """The numbers, [batch, steps, *variable_shape]; variables are made as `scope` says."""
+        raise NotImplementedError
+
+
 class CategoricalColumn(FeatureColumn):
     """A column of categories, numbered from 0."""
 

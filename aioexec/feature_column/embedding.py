@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,11 +17,15 @@ from aioexec.feature_column.columns import (
     DenseColumn,
     Features,
     IdWeightPair,
+    SequenceDenseColumn,
+    StepsAndLengths,
 )
 from aioexec.feature_column.combined import WeightedCategoricalColumn
+from aioexec.feature_column.sequences import SequenceCategoricalColumn, sequence_lengths
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
 from aioexec.ops.array.gathering import scatter_nd
 from aioexec.ops.nn.safe_lookup import safe_embedding_lookup_sparse
 from aioexec.ops.sparse.functions import sparse_retain, sparse_tensor_to_dense
@@ -32,14 +36,41 @@ from aioexec.shapes import TensorShape
 from aioexec.train.checkpoints.initialization import init_from_checkpoint
 
 
-class _MadeOfCategories(DenseColumn):
-    """A dense column made of a categorical one, whose features it has."""
+class _MadeOfCategories(DenseColumn, SequenceDenseColumn):
+    """A dense column made of a categorical one, whose features it has; of sequences if that one is."""
 
     categorical_column: CategoricalColumn
+    _kind: ClassVar[str] = "embedding_column"
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
         return self.categorical_column.parse_example_spec
+
+    def get_dense_tensor(self, features: Features, scope: ColumnScope) -> Tensor:
+        if isinstance(self.categorical_column, SequenceCategoricalColumn):
+            raise GraphValueError(
+                f"In {self._kind}: {self.name}. categorical_column must not be of type _SequenceCategoricalColumn. "
+                "Suggested fix A: If you wish to use input_layer, use a non-sequence categorical_column_with_*. Suggested fix "
+                "B: If you wish to create sequence input, use sequence_input_layer instead of input_layer. "
+                f"Given: {self.categorical_column!r}"
+            )
+        return self._numbers(features, scope)[0]
+
+    def get_sequence_dense_tensor(self, features: Features, scope: ColumnScope) -> StepsAndLengths:
+        if not isinstance(self.categorical_column, SequenceCategoricalColumn):
+            raise GraphValueError(
+                f"In {self._kind}: {self.name}. categorical_column must be of type _SequenceCategoricalColumn to use "
+                "sequence_input_layer. Suggested fix: Use one of sequence_categorical_column_with_*. "
+                f"Given: {self.categorical_column!r}"
+            )
+        numbers, ids = self._numbers(features, scope)
+        if ids is None:
+            ids = self.categorical_column.get_sparse_tensors(features).id_tensor
+        return StepsAndLengths(numbers, sequence_lengths(ids))
+
+    def _numbers(self, features: Features, scope: ColumnScope) -> tuple[Tensor, SparseTensor | None]:
+        """The numbers, and the ids that they are made of, if they were needed."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -94,9 +125,9 @@ class EmbeddingColumn(_Embedding):
     def name(self) -> str:
         return f"{self.categorical_column.name}_embedding"
 
-    def get_dense_tensor(self, features: Features, scope: ColumnScope) -> Tensor:
+    def _numbers(self, features: Features, scope: ColumnScope) -> tuple[Tensor, SparseTensor | None]:
         pair = self.categorical_column.get_sparse_tensors(features)
-        return self._rows(pair, self._table(scope))
+        return self._rows(pair, self._table(scope)), pair.id_tensor
 
 
 @dataclass(frozen=True)
@@ -113,7 +144,7 @@ class SharedEmbeddingColumn(_Embedding):
     def var_scope_name(self) -> str:
         return self.shared_embedding_collection_name
 
-    def get_dense_tensor(self, features: Features, scope: ColumnScope) -> Tensor:
+    def _numbers(self, features: Features, scope: ColumnScope) -> tuple[Tensor, SparseTensor | None]:
         graph = get_default_graph()
         with graph.name_scope(self.name):
             pair = self.categorical_column.get_sparse_tensors(features)
@@ -121,7 +152,7 @@ class SharedEmbeddingColumn(_Embedding):
             if not held:
                 held = [self._table(scope)]
                 graph.add_to_collection(self.shared_embedding_collection_name, held[0])
-            return self._rows(pair, self._checked(held))
+            return self._rows(pair, self._checked(held)), pair.id_tensor
 
     def _checked(self, held: list[Any]) -> Any:
         expected = TensorShape([self.categorical_column.num_buckets, self.dimension])
@@ -155,9 +186,10 @@ class IndicatorColumn(_MadeOfCategories):
         hot = apply_op("OneHot", ids, size, np.float32(1), np.float32(0), axis=-1)
         return apply_op("Sum", hot, [-2])
 
-    def get_dense_tensor(self, features: Features, scope: ColumnScope) -> Tensor:
-        tensor: Tensor = features.get(self)
-        return tensor
+    _kind = "indicator_column"
+
+    def _numbers(self, features: Features, scope: ColumnScope) -> tuple[Tensor, SparseTensor | None]:
+        return features.get(self), None
 
 
 def _weights_by_id(pair: IdWeightPair, size: int) -> Tensor:

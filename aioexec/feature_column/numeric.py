@@ -135,7 +135,7 @@ def numeric_column(
         GraphValueError: the dtype is not numeric, or the default has another shape.
         GraphTypeError: a dimension is no integer, the default is of another type, or `normalizer_fn` cannot be called.
     """
-    dims, kind = _checked_shape(shape, key), dtypes.as_dtype(dtype)
+    dims, kind = checked_shape(shape, key), dtypes.as_dtype(dtype)
     if not (kind.is_integer or kind.is_floating):
         raise GraphValueError(f"dtype must be convertible to float. dtype: {kind}, key: {key}")
     default = _checked_default(default_value, dims, kind, key)
@@ -169,7 +169,13 @@ def bucketized_column(source_column: NumericColumn, boundaries: Sequence[float])
     return BucketizedColumn(source_column, tuple(boundaries))
 
 
-def _checked_shape(shape: Any, key: str) -> tuple[int, ...]:
+def checked_shape(shape: Any, key: str) -> tuple[int, ...]:
+    """The shape of a numeric column.
+
+    Raises:
+        GraphTypeError: a dimension is no integer.
+        GraphValueError: a dimension is not positive.
+    """
     dims = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     for dimension in dims:
         if not isinstance(dimension, int):

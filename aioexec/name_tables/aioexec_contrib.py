@@ -12,6 +12,7 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.contrib.crf": "crf=",
     "aioexec.contrib.cudnn_rnn": "cudnn_rnn=",
     "aioexec.contrib.data": "data=",
+    "aioexec.contrib.feature_column": "feature_column=",
     "aioexec.contrib.framework": "framework=",
     "aioexec.contrib.layers": "layers=",
     "aioexec.contrib.learn": "learn=",

@@ -17,4 +17,9 @@ SOURCES: Final[dict[str, str]] = {
     "aioexec.feature_column.input_layers": "input_layer make_parse_example_spec",
     "aioexec.feature_column.linear_models": "linear_model",
     "aioexec.feature_column.numeric": "bucketized_column numeric_column",
+    "aioexec.feature_column.sequences": (
+        "sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity "
+        "sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list "
+        "sequence_numeric_column"
+    ),
 }
