@@ -37,24 +37,36 @@ async def read(request: web.Request, most: int) -> bytes:
     """
     if (request.content_length or 0) > most:
         raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=request.content_length or 0)
+    if request.content.is_eof():  # a short body arrives with its head
+        body = request.content.read_nowait()
+        _check_size(body, most)
+    else:
+        body = await _read_in_time(request, most)
+    return await _decompressed(request, body, most) if request.app[DECOMPRESSES] else body
+
+
+async def _read_in_time(request: web.Request, most: int) -> bytes:
     seconds = _SECONDS + most / _SLOWEST_BYTES_A_SECOND
     try:
         async with asyncio.timeout(seconds):
-            body = await _read(request, most)
+            return await _read(request, most)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text=f"expected the body within {seconds:g} s") from None
     except web.RequestPayloadError as error:
         raise InvalidArgumentError(f"the request's body is malformed: {error}") from error
-    return await _decompressed(request, body, most) if request.app[DECOMPRESSES] else body
 
 
 async def _read(request: web.Request, most: int) -> bytes:
     body = bytearray()
     async for piece in request.content.iter_any():
         body += piece
-        if len(body) > most:
-            raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=len(body))
+        _check_size(body, most)
     return bytes(body)
+
+
+def _check_size(body: bytes | bytearray, most: int) -> None:
+    if len(body) > most:
+        raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=len(body))
 
 
 async def _decompressed(request: web.Request, body: bytes, most: int) -> bytes:
@@ -72,8 +84,7 @@ async def _decompressed(request: web.Request, body: bytes, most: int) -> bytes:
         content = await in_thread(decompressor.decompress, body, most + 1)
     except zlib.error as error:
         raise InvalidArgumentError(f"the request's body is not {coding}: {error}") from error
-    if len(content) > most:
-        raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=len(content))
+    _check_size(content, most)
     if not decompressor.eof or decompressor.unused_data:
         raise InvalidArgumentError(f"the request's body is not {coding}: expected one complete stream")
     return content

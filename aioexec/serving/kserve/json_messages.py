@@ -12,7 +12,6 @@ Numbers beyond the range of a datatype are refused. In replies infinite numbers 
 
 from __future__ import annotations
 
-import json
 import math
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype, to_array
 from aioexec.errors import InvalidArgumentError, OpError, UnimplementedError
 from aioexec.formats.message_fields import Chunk
+from aioexec.serving.json_text import parse_json, write_json
 from aioexec.serving.kserve.datatypes import datatype_of, dtype_of
 from aioexec.serving.kserve.inference import InferReply, InferRequest, check_unique, signature_parameter
 from aioexec.serving.kserve.raw_tensors import Array, count_of, decode_raw, encode_raw
@@ -56,7 +56,7 @@ def decode_body(body: bytes, json_length: int | None, model: str, version: str) 
     end = len(body) if json_length is None else json_length
     if end > len(body):
         raise InvalidArgumentError(f"{LENGTH_HEADER}: expected at most {len(body)}, the body, got {end}")
-    request = _object(_parse(body[:end]), "the request")
+    request = _object(parse_json(body[:end]), "the request")
     if request.keys() - _KEYS:
         raise InvalidArgumentError(f"the request has unknown keys: {_names(request.keys() - _KEYS)}")
     raw = _Raw(memoryview(body)[end:])
@@ -108,7 +108,7 @@ def encode_body(reply: InferReply, asked: HttpRequest) -> tuple[bytes, int | Non
     answer = {"model_name": reply.model, "model_version": reply.version, "outputs": described}
     if reply.id:
         answer["id"] = reply.id
-    text = json.dumps(answer, allow_nan=False).encode()
+    text = write_json(answer)
     return (b"".join([text, *raw]), len(text)) if raw else (text, None)
 
 
@@ -210,18 +210,6 @@ def _utf8(element: bytes, who: str) -> str:
 
 
 # Parts of a request
-
-
-def _parse(text: bytes) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:  # ValueError: malformed JSON or UTF-8
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InvalidArgumentError(f"the request is not JSON: {reason}") from error
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _object(value: Any, who: str) -> dict[str, Any]:

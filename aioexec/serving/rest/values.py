@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 import reprlib
 from collections.abc import Collection, Mapping
@@ -22,6 +21,7 @@ from aioexec import shapes
 from aioexec.dtypes import string, to_array
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from aioexec.graph.node import Tensor
+from aioexec.serving.json_text import parse_json, write_json
 
 Array = npt.NDArray[Any]
 
@@ -36,11 +36,7 @@ def parsed(body: bytes, keys: Collection[str]) -> dict[str, Any]:
     Raises:
         InvalidArgumentError: it is not.
     """
-    try:
-        request = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:  # ValueError: malformed JSON or UTF-8
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InvalidArgumentError(f"the request is not JSON: {reason}") from error
+    request = parse_json(body)
     if not isinstance(request, dict):
         raise InvalidArgumentError(f"the request must be a JSON object, got {reprlib.repr(request)}")
     unknown = request.keys() - keys
@@ -102,9 +98,9 @@ def json_of(name: str, array: Array) -> Any:
 def written(reply: Mapping[str, Any]) -> bytes:
     """Serialize a reply."""
     try:
-        return json.dumps(reply, default=float, allow_nan=False).encode()
+        return write_json(reply)
     except ValueError:  # a value is not finite, which is rare, so it is handled only now
-        return json.dumps(_finite(reply), default=float).encode()
+        return write_json(_finite(reply))
 
 
 def names(found: Any) -> str:
@@ -147,7 +143,3 @@ def _finite(value: Any) -> Any:
     if math.isfinite(number):
         return number
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")

@@ -34,10 +34,14 @@ class Metrics:
     """The metrics of one server, in a registry of their own.
 
     It is a listener of the repository's runs. `reply` is called on the loop's thread, which owns the repository.
+
+    Growing: `_of_requests` and `_of_runs`, the time series of each combination of labels, to find them by one look-up.
     """
 
     def __init__(self, repository: Repository, admission: Admission) -> None:
         self._repository = repository
+        self._of_requests: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._of_runs: dict[tuple[str, int, str, int], tuple[Counter, Histogram | None]] = {}
         registry = self._registry = CollectorRegistry()
         self._requests = Counter(
             "aioexec_requests", "Requests that have ended", ("protocol", "method", "code"), registry=registry
@@ -86,15 +90,28 @@ class Metrics:
 
     def on_request(self, protocol: str, method: str, code: str, seconds: float) -> None:
         """Count a request that has ended; `method` is its route or its gRPC method."""
-        self._requests.labels(protocol, method, code).inc()
-        self._request_seconds.labels(protocol, method).observe(seconds)
+        labels = protocol, method, code
+        found = self._of_requests.get(labels)
+        if found is None:
+            found = self._requests.labels(*labels), self._request_seconds.labels(protocol, method)
+            self._of_requests[labels] = found
+        count, times = found
+        count.inc()
+        times.observe(seconds)
 
     def on_run(self, run: Run) -> None:
         """Count a request that a model has run."""
-        version = str(run.version)
-        self._runs.labels(run.model, version, run.signature, Code.Name(run.code)).inc()
-        if run.code == OK:
-            self._run_seconds.labels(run.model, version).observe(run.seconds)
+        labels = run.model, run.version, run.signature, run.code
+        found = self._of_runs.get(labels)
+        if found is None:
+            version = str(run.version)
+            count = self._runs.labels(run.model, version, run.signature, Code.Name(run.code))
+            found = count, self._run_seconds.labels(run.model, version) if run.code == OK else None
+            self._of_runs[labels] = found
+        count, times = found
+        count.inc()
+        if times is not None:
+            times.observe(run.seconds)
 
     def on_step(self, model: str, version: int, rows: int) -> None:
         """Count a step that a model has run."""
