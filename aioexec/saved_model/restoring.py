@@ -85,12 +85,16 @@ async def initialize(session: Any, imported: Imported, export_dir: str) -> None:
     """Restore the variables, and run the graph's operation for initialization.
 
     Raises:
-        NotFoundError: the checkpoint lacks a variable, or an asset file is missing.
+        NotFoundError: there is no checkpoint, it lacks a variable, or an asset file is missing.
         OpError: the step failed, with the SavedModel's path.
     """
     with naming_model(export_dir):
-        if imported.saver is None or imported.prefix is None:
+        if imported.saver is None:
             logger.info("The specified SavedModel has no variables; no checkpoints were restored.")
+        elif imported.prefix is None:
+            raise NotFoundError(
+                f"{variables_prefix(export_dir)}: expected a checkpoint with the variables of the graph, got none"
+            )
         else:
             await imported.saver.restore(session, imported.prefix)
         if imported.init_ops:

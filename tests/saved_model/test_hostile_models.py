@@ -79,6 +79,17 @@ async def test_truncated_variables(folder, name, kept):
     await refused(folder, (DataLossError, InvalidArgumentError), "variables")
 
 
+@pytest.mark.parametrize("name", ["variables", "variables/variables.index"])
+async def test_variables_that_are_missing(folder, name):
+    path = folder / name
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+    await refused(folder, NotFoundError, str(folder), "expected a checkpoint with the variables of the graph")
+
+
 async def test_a_variable_that_the_checkpoint_lacks(folder):
     async with ax.Session(graph=ax.Graph()) as session:
         with session.graph.as_default():
