@@ -59,6 +59,26 @@ def request(rows=1):
     ).SerializeToString()
 
 
+class GoneCaller:
+    """The context of a call whose client has gone; `status` is what the server has set."""
+
+    def __init__(self):
+        self.status = []
+        self.set_code = self.set_details = self.set_trailing_metadata = self.status.append
+
+    def peer(self):
+        return "ipv4:127.0.0.1:1"
+
+    def invocation_metadata(self):
+        return ()
+
+    def time_remaining(self):
+        return None
+
+    async def write(self, reply):
+        raise grpc.aio.InternalError("sending has failed")
+
+
 async def status_of(call):
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         await call
@@ -178,6 +198,20 @@ async def test_a_client_that_goes_cancels_its_step(served, channels, method):
         call.cancel()
 
         await served.default.cancelled.wait()
+
+
+async def test_a_caller_that_goes_while_a_reply_is_sent_is_no_error_of_the_server(served, channels, caplog):
+    async def requests():
+        yield request()
+
+    caller = GoneCaller()
+    async with serve(served.repository, grpc_port=0, security=Security(insecure=True)) as server:
+        await server.grpc.find(STREAM, ()).stream_stream(requests(), caller)
+        text = (await server.app[METRICS].reply()).decode()
+
+    assert not [record for record in caplog.records if "failed" in record.message]
+    assert caller.status[0] is grpc.StatusCode.CANCELLED
+    assert f'code="CANCELLED",method="{STREAM}"' in text
 
 
 async def test_a_deadline_ends_the_step(served, channels):

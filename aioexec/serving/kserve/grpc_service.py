@@ -101,11 +101,14 @@ class _Service:
     async def model_stream_infer(self, requests: AsyncIterator[bytes], send: Send, call: Call) -> None:
         # Replies in order; None ends them. Both tasks end with the call.
         replies: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(_MOST_AT_ONCE)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_send_in_order(replies, send))
-            async for data in requests:
-                await replies.put(group.create_task(self._stream_reply(data, host_of(call))))
-            await replies.put(None)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_send_in_order(replies, send))
+                async for data in requests:
+                    await replies.put(group.create_task(self._stream_reply(data, host_of(call))))
+                await replies.put(None)
+        except ExceptionGroup as errors:  # a reply cannot be sent
+            raise errors.exceptions[0] from None
 
     async def _stream_reply(self, data: bytes, caller: str) -> bytes:
         """The reply to one request of a stream; its failure does not end the stream."""

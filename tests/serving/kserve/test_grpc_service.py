@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aioexec.distributed.transport.transport import Call
-from aioexec.errors import InternalError, InvalidArgumentError, NotFoundError
+from aioexec.errors import CancelledError, InternalError, InvalidArgumentError, NotFoundError
 from aioexec.serving.kserve.grpc_service import SERVICE, services
 from aioexec.serving.protos import inference_pb2 as pb
 from tests.serving.echo_models import Served
@@ -168,6 +168,15 @@ async def test_the_end_of_a_stream_cancels_its_steps(served):
 
     assert stream.cancelled()
     assert served.default.cancelled.is_set()
+
+
+async def test_a_stream_whose_replies_cannot_be_sent_ends_with_the_error_of_sending(served):
+    class Gone(Stream):
+        async def _send(self, data):
+            raise CancelledError("the caller has gone")
+
+    with pytest.raises(CancelledError, match="the caller has gone"):
+        await Gone(served, infer_request(id="1")).run()
 
 
 async def test_requests_of_a_stream_run_at_the_same_time(served):

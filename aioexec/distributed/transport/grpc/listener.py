@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -28,6 +29,7 @@ from aioexec.distributed.transport.loop_end import LoopEndGuard
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.transport import Call, Listener
 from aioexec.errors import (
+    CancelledError,
     InternalError,
     OpError,
     PermissionDeniedError,
@@ -169,7 +171,7 @@ class GrpcListener(Listener):
 
     def _answer_stream(self, path: str, method: Streaming) -> Callable[[Any, Any], Awaitable[None]]:
         async def answer(requests: Any, context: Any) -> None:
-            await self._serve(path, context, lambda call: method(requests, context.write, call))
+            await self._serve(path, context, lambda call: method(requests, partial(_send, context), call))
 
         return answer
 
@@ -287,6 +289,18 @@ def _refusing_handler(error: OpError) -> Any:
         await context.abort(*status_of(error))
 
     return grpc.stream_unary_rpc_method_handler(turn_away)
+
+
+async def _send(context: Any, reply: bytes) -> None:
+    """Send a reply of a stream.
+
+    Raises:
+        CancelledError: the caller has gone; gRPC cancels the call a moment later.
+    """
+    try:
+        await context.write(reply)
+    except grpc.aio.InternalError as error:
+        raise CancelledError("the caller has gone") from error
 
 
 def _fail(context: Any, status: Status) -> None:
