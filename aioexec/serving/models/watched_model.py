@@ -7,6 +7,7 @@ so that loading takes little from the requests of other versions.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import reprlib
 from collections.abc import Iterator, Sequence
@@ -151,7 +152,8 @@ class WatchedModel:
         outcome = UnavailableError("loading was cancelled") if task.cancelled() else task.result()
         if isinstance(outcome, OpError):
             _log.error("%s: not loaded: %s", self._version(version), outcome.message)
-            self._perform(self._table.failed(version, outcome))
+            # A copy, without the traceback: its frames hold the graph and what else was loaded.
+            self._perform(self._table.failed(version, copy.copy(outcome)))
         else:
             _log.info("%s: available", self._version(version))
             self._served[version] = outcome

@@ -1,7 +1,9 @@
 """Models from folders: versions are loaded, replaced, drained and closed as the folders change, in virtual time."""
 
 import asyncio
+import gc
 import shutil
+import weakref
 from pathlib import Path
 from random import Random
 
@@ -154,6 +156,23 @@ async def test_a_bad_version_shows_its_error_and_is_loaded_again_only_when_its_f
         await asyncio.sleep(6)
         assert await answer(repository) == [2000]
     assert f"model 'adder' version 2: not loaded: {message}" in caplog.text
+
+
+async def test_what_was_loaded_of_a_bad_version_is_released(folder):
+    loaded = []
+
+    async def load(path):
+        graph = ax.Graph()
+        loaded.append(weakref.ref(graph))
+        raise InvalidArgumentError(None, graph, "damaged")
+
+    write(folder, 1, 10)
+    async with watching(load, folder) as repository:
+        await asyncio.sleep(1)
+        gc.collect()
+
+        assert repository.status("adder", 1)[0].error.message == "damaged"
+        assert [graph() for graph in loaded] == [None]
 
 
 async def test_a_model_whose_folder_is_deleted_goes_on_serving(load, folder):
