@@ -1,6 +1,7 @@
 """The gRPC port of a server: real sockets, tokens, limits, deadlines, cancellation and drain."""
 
 import asyncio
+from typing import Any
 
 import grpc
 import numpy as np
@@ -62,8 +63,8 @@ def request(rows=1):
 class GoneCaller:
     """The context of a call whose client has gone; `status` is what the server has set."""
 
-    def __init__(self):
-        self.status = []
+    def __init__(self) -> None:
+        self.status: list[Any] = []
         self.set_code = self.set_details = self.set_trailing_metadata = self.status.append
 
     def peer(self):
@@ -206,6 +207,7 @@ async def test_a_caller_that_goes_while_a_reply_is_sent_is_no_error_of_the_serve
 
     caller = GoneCaller()
     async with serve(served.repository, grpc_port=0, security=Security(insecure=True)) as server:
+        assert server.grpc is not None
         await server.grpc.find(STREAM, ()).stream_stream(requests(), caller)
         text = (await server.app[METRICS].reply()).decode()
 

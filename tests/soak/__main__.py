@@ -85,7 +85,7 @@ async def _one(name: str, one: Round, chance: Random, wrong: Counter[str]) -> No
 
 async def _measured(cluster: dict[tuple[str, int], ServerProcess]) -> Sample:
     await asyncio.sleep(0.05)  # the threads of libraries end when they get to it
-    _empty_caches()
+    empty_caches()
     blocks, resident = memory()
     sample = {
         "CPU s": time.process_time(),
@@ -102,7 +102,7 @@ async def _measured(cluster: dict[tuple[str, int], ServerProcess]) -> Sample:
     return sample
 
 
-def _empty_caches() -> None:
+def empty_caches() -> None:
     """Empty caches of many results: bounded, but not full for hours, since names are new in each session."""
     attrs._completed.clear()
     web_app._cached_build_middleware.cache_clear()  # the last 1,024 applications of aiohttp, also ended ones
