@@ -102,6 +102,10 @@ if TYPE_CHECKING:
         local_response_normalization as local_response_normalization,
         lrn as lrn,
     )
+    from aioexec.ops.pooling.fractional import (
+        fractional_avg_pool as fractional_avg_pool,
+        fractional_max_pool as fractional_max_pool,
+    )
     from aioexec.ops.pooling.functions import (
         avg_pool1d as avg_pool1d,
         avg_pool_v2 as avg_pool_v2,
@@ -185,6 +189,8 @@ if TYPE_CHECKING:
         "embedding_lookup_sparse",
         "erosion2d",
         "fixed_unigram_candidate_sampler",
+        "fractional_avg_pool",
+        "fractional_max_pool",
         "fused_batch_norm",
         "in_top_k",
         "l2_loss",

@@ -42,6 +42,7 @@ SOURCES: Final[dict[str, str]] = {
         "weighted_moments"
     ),
     "aioexec.ops.normalization.local_response": "local_response_normalization lrn",
+    "aioexec.ops.pooling.fractional": "fractional_avg_pool fractional_max_pool",
     "aioexec.ops.pooling.functions": (
         "avg_pool1d avg_pool_v2 erosion2d max_pool1d max_pool2d max_pool_v2 pool"
     ),

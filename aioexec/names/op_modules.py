@@ -217,6 +217,9 @@ _OPS: Final = {
     ),
     "aioexec.ops.normalization.layer_norm": "_LayerNorm",
     "aioexec.ops.normalization.local_response": "LRN LRNGrad",
+    "aioexec.ops.pooling.fractional": (
+        "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
+    ),
     "aioexec.ops.pooling.patches": (
         "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput ExtractImagePatches"
     ),
