@@ -60,7 +60,7 @@ async def test_clients_of_every_protocol_get_right_answers_while_versions_come_a
     assert soak.cancelled > 100
     assert min(len(versions) for versions in soak.versions.values()) > 10
     _, (second, _), _, (last, _) = held
-    assert last - second < 2400, "less than two blocks a request"
+    assert last - second < 8000, "less than what 1,200 requests, or 12 versions of each model, consist of"
 
 
 @pytest.mark.sweep
