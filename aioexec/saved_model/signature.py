@@ -45,18 +45,17 @@ class Signature:
     """
 
     __slots__ = (
-        *(
-            "_converters",
-            "_fetches",
-            "_keys",
-            "defaults",
-            "inputs",
-            "method_name",
-            "name",
-            "outputs",
-            "session",
-        ),
-        *("sparse_inputs", "sparse_outputs"),
+        "_converters",
+        "_fetches",
+        "_keys",
+        "defaults",
+        "inputs",
+        "method_name",
+        "name",
+        "outputs",
+        "session",
+        "sparse_inputs",
+        "sparse_outputs",
     )
 
     def __init__(
