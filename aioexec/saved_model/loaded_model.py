@@ -17,10 +17,10 @@ import numpy as np
 
 from aioexec.errors import NotFoundError
 from aioexec.graph.graph import Graph
-from aioexec.saved_model.loaded_objects import LoadedObject
 from aioexec.saved_model.model_files import Path
 from aioexec.saved_model.model_sources import import_model
-from aioexec.saved_model.object_reading import ReadObjects, read_objects
+from aioexec.saved_model.objects.loaded_objects import LoadedObject
+from aioexec.saved_model.objects.object_reading import ReadObjects, read_objects
 from aioexec.saved_model.restoring import Imported, initialize
 from aioexec.saved_model.signature import Signature
 from aioexec.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY

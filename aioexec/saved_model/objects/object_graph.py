@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import DataLossError, OpError
-from aioexec.saved_model.structures import decode, tensor_count
+from aioexec.saved_model.objects.structures import decode, tensor_count
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import FunctionSpec, MetaGraphDef, SavedConcreteFunction, SavedObject

@@ -17,9 +17,9 @@ from aioexec.formats.tensor_codec import shape_from_proto
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.saved_model.captured_tensors import CapturedTensors
-from aioexec.saved_model.loaded_functions import CalledFunctions, LoadedFunction, LoadedTrace
-from aioexec.saved_model.object_graph import ObjectGraph, SavedNode, parameters_of
+from aioexec.saved_model.objects.captured_tensors import CapturedTensors
+from aioexec.saved_model.objects.loaded_functions import CalledFunctions, LoadedFunction, LoadedTrace
+from aioexec.saved_model.objects.object_graph import ObjectGraph, SavedNode, parameters_of
 from aioexec.saved_model.signature import Runner
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
 from aioexec.in_thread import in_thread
 from aioexec.ops.array.identity import placeholder
-from aioexec.saved_model.captured_tensors import CapturedTensors
-from aioexec.saved_model.object_graph import Parameters, Trace
-from aioexec.saved_model.signature import Runner
-from aioexec.saved_model.structures import (
+from aioexec.saved_model.objects.captured_tensors import CapturedTensors
+from aioexec.saved_model.objects.object_graph import Parameters, Trace
+from aioexec.saved_model.objects.structures import (
     MismatchError,
     TensorSpec,
     describe,
@@ -33,6 +32,7 @@ from aioexec.saved_model.structures import (
     specs,
     tensor_count,
 )
+from aioexec.saved_model.signature import Runner
 from aioexec.sessions.feeds import LARGE
 from aioexec.train.off_loop import off_loop
 

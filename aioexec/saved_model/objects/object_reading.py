@@ -10,11 +10,11 @@ from aioexec.dtypes import as_dtype
 from aioexec.errors import DataLossError, InvalidArgumentError
 from aioexec.formats.tensor_codec import shape_from_proto
 from aioexec.graph.graph import Graph
-from aioexec.saved_model.captured_tensors import CapturedTensors, checkpoint_keys, tensor_names
-from aioexec.saved_model.loaded_objects import LoadedObjects
-from aioexec.saved_model.object_graph import ObjectGraph, read_object_graph
+from aioexec.saved_model.objects.captured_tensors import CapturedTensors, checkpoint_keys, tensor_names
+from aioexec.saved_model.objects.loaded_objects import LoadedObjects
+from aioexec.saved_model.objects.object_graph import ObjectGraph, read_object_graph
+from aioexec.saved_model.objects.structures import TensorSpec
 from aioexec.saved_model.signature import Runner
-from aioexec.saved_model.structures import TensorSpec
 from aioexec.shapes import compatible
 
 if TYPE_CHECKING:

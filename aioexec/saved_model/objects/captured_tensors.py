@@ -18,7 +18,7 @@ from aioexec.formats.tensor_codec import decode_tensor
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.saved_model.object_graph import ObjectGraph
+from aioexec.saved_model.objects.object_graph import ObjectGraph
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import FunctionDef, GraphDef, MetaGraphDef, NodeDef, TrackableObjectGraph
