@@ -92,7 +92,7 @@ def test_numbers_of_another_kind_are_refused():
     with pytest.raises(GraphValueError, match="convertible to float"):
         fc.sequence_numeric_column("n", dtype=ax.string)
     with pytest.raises(GraphTypeError, match="must be a callable"):
-        fc.sequence_numeric_column("n", normalizer_fn=1)
+        fc.sequence_numeric_column("n", normalizer_fn=1)  # type: ignore[arg-type]
     with pytest.raises(GraphValueError, match="greater than 0"):
         fc.sequence_numeric_column("n", shape=0)
 
