@@ -21,19 +21,19 @@ _STATUS: Final = {"type": "object", "properties": {"status": {"const": "ok"}}, "
 
 def add_routes(app: web.Application) -> None:
     """Add the routes to an application."""
-    app.router.add_get("/healthz", _is_alive)
-    app.router.add_get("/readyz", _is_ready)
+    app.router.add_get("/healthz", _answer_alive)
+    app.router.add_get("/readyz", _answer_ready)
     app.router.add_get("/metrics", _metrics)
 
 
 @described(reply=_STATUS)
-async def _is_alive(request: web.Request) -> web.Response:
+async def _answer_alive(request: web.Request) -> web.Response:
     """Say that the process serves."""
     return web.json_response({"status": "ok"})
 
 
 @described(reply=_STATUS)
-async def _is_ready(request: web.Request) -> web.Response:
+async def _answer_ready(request: web.Request) -> web.Response:
     """Say whether each model has a version that takes requests."""
     if request.app[ADMISSION].is_draining:
         raise UnavailableError("the server is about to end")

@@ -152,10 +152,10 @@ def _best_taps(image: Array, filters: Array, axes: Axes) -> tuple[Array, Array]:
 
 def _checked_windows(attrs: Attrs) -> Attrs:
     windows = windows_of(attrs)
+    check_spatial_only(windows, ("strides", "dilations"))
     for name, least in (("strides", 1), ("dilations", 0)):
         if min(windows[name]) < least or max(windows[name]) >= 2**31:
             raise InvalidArgumentError(f"{name} must be in [{least}, 2^31), got {windows[name]}")
-    check_spatial_only(windows, ("strides", "dilations"))
     return windows
 
 
