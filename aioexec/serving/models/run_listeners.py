@@ -1,4 +1,4 @@
-"""The interface of listeners of a repository, which are called after each run."""
+"""The interface of listeners of a repository, which are called after each run, and when a version is closed."""
 
 from __future__ import annotations
 
@@ -36,3 +36,6 @@ class RunListener(Protocol):
 
     def on_step(self, model: str, version: int, rows: int) -> None:
         """A step has been run, for one request or, with batching, several."""
+
+    def on_unload(self, model: str, version: int) -> None:
+        """A version is closed; it has no further runs, unless it is loaded again."""

@@ -138,8 +138,12 @@ class ServedVersion:
         for runner in self._runners.values():
             if isinstance(runner, Batcher):
                 await runner.close()
-        if self._close is not None:
-            await self._close()
+        try:
+            if self._close is not None:
+                await self._close()
+        finally:
+            for listener in self._listeners:
+                listener.on_unload(self.name, self.version)
 
     def _on_step(self, rows: int) -> None:
         for listener in self._listeners:

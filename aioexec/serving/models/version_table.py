@@ -3,7 +3,7 @@
     START ──▶ LOADING ──▶ AVAILABLE ──▶ UNLOADING ──▶ END
                  └───────────────────────────────────▶ END, with the error
 
-Events come from whoever watches the folder, loads, and leases; each returns the actions to take. The rules:
+Each event, of a scan of the folder, a load or a lease, returns the actions to take. The rules:
 
 - The policy chooses among the versions in the folder, those that failed to load left out: so a bad version never replaces a
   good one, and a server that starts with a bad newest version serves the one before.

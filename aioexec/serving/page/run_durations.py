@@ -29,6 +29,9 @@ class RunDurations:
     def on_step(self, model: str, version: int, rows: int) -> None:
         """Steps are not shown: with batching one step answers several requests."""
 
+    def on_unload(self, model: str, version: int) -> None:
+        """Runs are counted together."""
+
     def clear(self) -> None:
         """Begin anew."""
         self.failed = 0

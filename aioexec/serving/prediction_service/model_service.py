@@ -58,10 +58,10 @@ class _Service:
 
 def _status(status: VersionStatus) -> pb.ModelVersionStatus:
     error = status.error
-    told = pb.StatusProto()
+    reported = pb.StatusProto()
     if error is not None:
-        told = pb.StatusProto(error_code=Code.Name(error.error_code), error_message=error.message)
-    return pb.ModelVersionStatus(version=status.version, state=status.state.name, status=told)
+        reported = pb.StatusProto(error_code=Code.Name(error.error_code), error_message=error.message)
+    return pb.ModelVersionStatus(version=status.version, state=status.state.name, status=reported)
 
 
 def configs_of(config: pb.ModelServerConfig) -> list[ModelConfig]:

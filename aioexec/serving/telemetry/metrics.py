@@ -1,10 +1,12 @@
 """Prometheus metrics of a server: requests, runs of models, states of versions, lag of the event loop.
 
-Labels have few values: routes instead of paths, models that exist, states. So clients cannot add time series.
+Labels have few values: routes instead of paths, models that exist, states. So clients cannot add time series; those of a
+version are removed when it is closed.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from prometheus_client import (
@@ -116,6 +118,16 @@ class Metrics:
     def on_step(self, model: str, version: int, rows: int) -> None:
         """Count a step that a model has run."""
         self._steps.labels(model, str(version)).observe(rows)
+
+    def on_unload(self, model: str, version: int) -> None:
+        """Remove the time series of a version: a server that follows a folder for months would keep those of all."""
+        for labels in [each for each in self._of_runs if each[:2] == (model, version)]:
+            del self._of_runs[labels]
+            _, _, signature, code = labels
+            self._runs.remove(model, str(version), signature, Code.Name(code))
+        for histogram in (self._run_seconds, self._steps):
+            with contextlib.suppress(KeyError):  # the version has run nothing
+                histogram.remove(model, str(version))
 
     def on_lag(self, seconds: float) -> None:
         """Record how late a timer was."""

@@ -1,6 +1,6 @@
 """OpenTelemetry spans of requests and runs, with the W3C context of the caller; nothing without the extra `otel`.
 
-Spans are made only when the program has configured OpenTelemetry's SDK: otherwise nobody exports them.
+Spans are made only when the program has configured OpenTelemetry's SDK: otherwise they are not exported.
 """
 
 from __future__ import annotations
@@ -82,3 +82,6 @@ class RunSpans:
 
     def on_step(self, model: str, version: int, rows: int) -> None:
         """Steps of several requests have no span."""
+
+    def on_unload(self, model: str, version: int) -> None:
+        """There is nothing to end."""

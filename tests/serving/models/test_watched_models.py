@@ -280,16 +280,19 @@ async def test_requests_while_versions_change_are_answered_by_one_of_them_each_a
 
 
 class Recorded:
-    """A listener that records runs and steps."""
+    """A listener that records runs, steps and versions that are closed."""
 
     def __init__(self):
-        self.runs, self.steps = [], []
+        self.runs, self.steps, self.unloaded = [], [], []
 
     def on_run(self, run):
         self.runs.append((run.model, run.version, run.signature, run.rows, run.code))
 
     def on_step(self, model, version, rows):
         self.steps.append((model, version, rows))
+
+    def on_unload(self, model, version):
+        self.unloaded.append((model, version))
 
 
 async def test_requests_are_joined_to_batches_of_the_sizes_that_were_warmed(folder):
@@ -340,6 +343,7 @@ async def test_requests_are_joined_to_batches_of_the_sizes_that_were_warmed(fold
     assert sorted(recorded.steps) == [("adder", 1, 1), ("adder", 1, 4)]
     assert sorted(recorded.runs) == [("adder", 1, "scalar", 1, 0)] + [("adder", 1, "sums", 1, 0)] * 3
     assert model.is_closed
+    assert recorded.unloaded == [("adder", 1)]
 
 
 async def test_two_models_of_one_name_are_refused(load, folder):

@@ -87,6 +87,9 @@ class ServerSoak:
     def on_step(self, model: str, version: int, rows: int) -> None:
         """A step has been run (a method of listeners)."""
 
+    def on_unload(self, model: str, version: int) -> None:
+        """A version is closed (a method of listeners)."""
+
     def _check_runs(self, cancelled: int) -> None:
         """Each answer is of one run; the others are of clients that have gone."""
         answered = sum(self.outcomes[name] for name in PROTOCOLS)

@@ -13,8 +13,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 import aioexec as ax
-from aioexec.errors import InvalidArgumentError
+from aioexec.errors import OK, UNKNOWN, InvalidArgumentError
+from aioexec.serving.admission import Admission
+from aioexec.serving.limits import Limits
+from aioexec.serving.models.run_listeners import Run
+from aioexec.serving.repository import Repository
 from aioexec.serving.telemetry.logs import ACCESS_LOGGER, JsonFormatter
+from aioexec.serving.telemetry.metrics import Metrics
 from tests.serving.memory_connection import MemoryConnection, connections, post
 from tests.serving.signatures import Fake
 
@@ -87,6 +92,26 @@ async def test_prometheus_reads_the_metrics(server):
     assert len(states) == 5
     assert samples(text, "aioexec_requests_under_way") == {(): 0}
     assert samples(text, "aioexec_loop_lag_seconds_count")[()] == pytest.approx(20, abs=2)
+
+
+async def test_a_closed_version_leaves_no_time_series():
+    metrics = Metrics(Repository({}), Admission(Limits()))
+    runs = [
+        Run("adder", version, "serving_default", 1, 0.1, code) for version in (1, 2) for code in (OK, UNKNOWN)
+    ]
+    for run in runs:
+        metrics.on_run(run)
+        metrics.on_step(run.model, run.version, 1)
+
+    metrics.on_unload("adder", 1)
+    metrics.on_unload("adder", 3)
+
+    text = (await metrics.reply()).decode()
+    assert {version for *_, version in samples(text, "aioexec_runs_total")} == {"2"}
+    for name in ("aioexec_run_seconds_count", "aioexec_step_rows_count"):
+        assert samples(text, name).keys() == {("adder", "2")}
+    metrics.on_run(runs[0])  # it is loaded again
+    assert samples((await metrics.reply()).decode(), "aioexec_run_seconds_count")["adder", "1"] == 1
 
 
 @pytest.fixture
