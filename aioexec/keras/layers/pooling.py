@@ -12,8 +12,8 @@ from aioexec.layers.input_spec import InputSpec
 from aioexec.ops.reduction.reductions import reduce_max, reduce_mean
 
 
-class MaxPooling1D(Layer, pooling.MaxPooling1D):
-    """The maximum of windows of `pool_size`; `strides` is by default the same."""
+class _Pooling1D(Layer):
+    """The arguments of pooling over steps."""
 
     def __init__(
         self,
@@ -23,49 +23,39 @@ class MaxPooling1D(Layer, pooling.MaxPooling1D):
         data_format: str | None = "channels_last",
         **kwargs: Any,
     ) -> None:
-        super().__init__(pool_size, pool_size if strides is None else strides, padding, data_format, **kwargs)
+        windows = {"pool_size": pool_size, "strides": pool_size if strides is None else strides}
+        super().__init__(**windows, padding=padding, data_format=data_format, **kwargs)
 
 
-class MaxPooling2D(Layer, pooling.MaxPooling2D):
+class _Pooling2D(Layer):
+    """The arguments of pooling over rows and columns."""
+
+    def __init__(
+        self,
+        pool_size: Any = (2, 2),
+        strides: Any = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        windows = {"pool_size": pool_size, "strides": pool_size if strides is None else strides}
+        super().__init__(**windows, padding=padding, data_format=data_format, **kwargs)
+
+
+class MaxPooling1D(_Pooling1D, pooling.MaxPooling1D):
     """The maximum of windows of `pool_size`; `strides` is by default the same."""
 
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pool_size, pool_size if strides is None else strides, padding, data_format, **kwargs)
+
+class MaxPooling2D(_Pooling2D, pooling.MaxPooling2D):
+    """The maximum of windows of `pool_size`; `strides` is by default the same."""
 
 
-class AveragePooling1D(Layer, pooling.AveragePooling1D):
+class AveragePooling1D(_Pooling1D, pooling.AveragePooling1D):
     """The mean of windows of `pool_size`; `strides` is by default the same."""
 
-    def __init__(
-        self,
-        pool_size: Any = 2,
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: str | None = "channels_last",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pool_size, pool_size if strides is None else strides, padding, data_format, **kwargs)
 
-
-class AveragePooling2D(Layer, pooling.AveragePooling2D):
+class AveragePooling2D(_Pooling2D, pooling.AveragePooling2D):
     """The mean of windows of `pool_size`; `strides` is by default the same."""
-
-    def __init__(
-        self,
-        pool_size: Any = (2, 2),
-        strides: Any = None,
-        padding: str = "valid",
-        data_format: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(pool_size, pool_size if strides is None else strides, padding, data_format, **kwargs)
 
 
 class _GlobalPooling(Layer):

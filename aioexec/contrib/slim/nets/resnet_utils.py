@@ -14,7 +14,7 @@ from aioexec.contrib.layers.initializers import variance_scaling_initializer
 from aioexec.contrib.layers.pooling import max_pool2d
 from aioexec.contrib.layers.regularizers import l2_regularizer
 from aioexec.contrib.layers.reshaping import softmax
-from aioexec.contrib.slim.nets.classifiers import ArgumentScope, EndPoints
+from aioexec.contrib.slim.nets.classifiers import ArgumentScope, EndPoints, for_images_of
 from aioexec.errors import GraphValueError
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
@@ -162,10 +162,38 @@ def head(
     return net, end_points() | {"predictions": softmax(net, scope="predictions")}
 
 
-def residual_blocks(block: Callable[[str, int, int, int], Block], counts: Sequence[int]) -> list[Block]:
-    """The four blocks of a network by their numbers of units; each but the last halves rows and columns in its last unit."""
+def network_of(
+    build: Any, block: Callable[[str, int, int, int], Block], layers: int, counts: Sequence[int]
+) -> Callable[..., tuple[Tensor, EndPoints]]:
+    """Return the function that builds a network of so many layers: four blocks, of so many units each.
+
+    Each block but the last halves rows and columns in its last unit.
+
+    Args:
+        build: `resnet_v1` or `resnet_v2`.
+    """
+    name = f"{build.__name__}_{layers}"
     strides = (2, 2, 2, 1)
-    return [
+    blocks = [
         block(f"block{number}", 32 << number, count, stride)
         for number, (count, stride) in enumerate(zip(counts, strides, strict=True), 1)
     ]
+
+    @for_images_of(224)
+    def network(
+        inputs: Any,
+        num_classes: int | None = None,
+        is_training: Any = None,
+        global_pool: bool = True,
+        output_stride: int | None = None,
+        reuse: Any = None,
+        scope: Any = name,
+    ) -> tuple[Tensor, EndPoints]:
+        options = is_training, global_pool, output_stride, True, reuse, scope
+        built: tuple[Tensor, EndPoints] = build(inputs, blocks, num_classes, *options)
+        return built
+
+    network.__name__ = network.__qualname__ = name
+    network.__module__ = build.__module__
+    network.__doc__ = f"Build the network with {layers} layers; see `{build.__name__}`."
+    return network

@@ -16,8 +16,8 @@ from aioexec.contrib.slim.nets.resnet_utils import (
     Block,
     conv2d_same,
     head,
+    network_of,
     normalizing,
-    residual_blocks,
     resnet_arg_scope as resnet_arg_scope,
     root,
     stack_blocks_dense,
@@ -98,77 +98,7 @@ def resnet_v2(
         return head(net, num_classes, global_pool, end_points)
 
 
-def _blocks(*counts: int) -> list[Block]:
-    return residual_blocks(resnet_v2_block, counts)
-
-
-@for_images_of(224)
-def resnet_v2_50(
-    inputs: Any,
-    num_classes: int | None = None,
-    is_training: Any = None,
-    global_pool: bool = True,
-    output_stride: int | None = None,
-    reuse: Any = None,
-    scope: Any = "resnet_v2_50",
-) -> tuple[Tensor, EndPoints]:
-    """Build the network with 50 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks(3, 4, 6, 3), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@for_images_of(224)
-def resnet_v2_101(
-    inputs: Any,
-    num_classes: int | None = None,
-    is_training: Any = None,
-    global_pool: bool = True,
-    output_stride: int | None = None,
-    reuse: Any = None,
-    scope: Any = "resnet_v2_101",
-) -> tuple[Tensor, EndPoints]:
-    """Build the network with 101 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks(3, 4, 23, 3), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@for_images_of(224)
-def resnet_v2_152(
-    inputs: Any,
-    num_classes: int | None = None,
-    is_training: Any = None,
-    global_pool: bool = True,
-    output_stride: int | None = None,
-    reuse: Any = None,
-    scope: Any = "resnet_v2_152",
-) -> tuple[Tensor, EndPoints]:
-    """Build the network with 152 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks(3, 8, 36, 3), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@for_images_of(224)
-def resnet_v2_200(
-    inputs: Any,
-    num_classes: int | None = None,
-    is_training: Any = None,
-    global_pool: bool = True,
-    output_stride: int | None = None,
-    reuse: Any = None,
-    scope: Any = "resnet_v2_200",
-) -> tuple[Tensor, EndPoints]:
-    """Build the network with 200 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs,
-        _blocks(3, 24, 36, 3),
-        num_classes,
-        is_training,
-        global_pool,
-        output_stride,
-        True,
-        reuse,
-        scope,
-    )
+resnet_v2_50 = network_of(resnet_v2, resnet_v2_block, 50, (3, 4, 6, 3))
+resnet_v2_101 = network_of(resnet_v2, resnet_v2_block, 101, (3, 4, 23, 3))
+resnet_v2_152 = network_of(resnet_v2, resnet_v2_block, 152, (3, 8, 36, 3))
+resnet_v2_200 = network_of(resnet_v2, resnet_v2_block, 200, (3, 24, 36, 3))
