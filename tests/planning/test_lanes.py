@@ -429,10 +429,11 @@ def test_shares_of_one_piece_of_work_wait_for_the_same_rows_and_are_waited_for()
     assert lanes.waits(rows, {}) == [set(), {0}]
 
 
-def test_updates_of_one_scalar_wait_for_each_other_though_their_launches_are_the_same():
+@pytest.mark.parametrize("positions", [(0, 1, 2), (0, 0, 0)])
+def test_updates_of_one_scalar_wait_for_each_other_though_their_launches_are_the_same(positions):
     variable = Buffer(8, slot=0)
     launch = Launch(KERNEL, (Operand("input", 0), Operand("state", 0)), (1,), (), 1000, Units(0, (0, 0), 1))
-    rows = [PendingRow(launch, ((variable, 0), (variable, 0)), position) for position in range(3)]
+    rows = [PendingRow(launch, ((variable, 0), (variable, 0)), position) for position in positions]
 
     assert lanes.waits(rows, {}) == [set(), {0}, {1}]
 

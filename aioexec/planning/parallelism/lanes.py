@@ -21,6 +21,7 @@ from dataclasses import field, replace
 from heapq import heapify, heappop, heappush
 
 from aioexec.data_classes import dataclass
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingJump, PendingOperand, PendingRow, labels
 
@@ -226,11 +227,14 @@ def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[in
 def _is_share_of(row: PendingRow, other: PendingRow) -> bool:
     """Whether two rows are shares of one instruction's work, each with scratch memory of its own if they need any.
 
-    What all units use, without a stride, is only read. Elementwise launches are cached, so rows of different instructions may
-    have the same units: two updates of a variable, for one.
+    Shares have the units that `ops.common.shares` has made for them. What all units use, without a stride, is only read.
+    Launches of elementwise kernels are cached instead, so rows that have nothing to do with each other have the same units: two
+    updates of a variable, for one.
     """
     units = row.launch.units
     if units is None or units is not other.launch.units or row.position != other.position:
+        return False
+    if isinstance(row.launch.kernel, ElementwiseKernel):
         return False
     operands = zip(units.strides, row.operands, other.operands, strict=True)
     return all(not stride or mine[1] != theirs[1] for stride, mine, theirs in operands)
